@@ -1,0 +1,3 @@
+//! The kernel's text files, turned into plain structs. Parsers take bytes, never a path.
+
+pub mod tracefs;

@@ -1,0 +1,15 @@
+//! Events -> Waits.
+
+/// How begins and ends were paired. Nothing is dropped without being counted here:
+///
+/// ```text
+/// begins read = begun + phases + restarts        begun = ended + open + uncertain
+/// ends read   = ended + unmatched                restarts also begin a wait: they are in `begun`
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// `contention_begin` records read.
+    pub begins: u64,
+    /// `contention_end` records read.
+    pub ends: u64,
+}

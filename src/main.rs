@@ -1,0 +1,3 @@
+//! Parses, runs, prints the error, exits.
+
+fn main() {}

@@ -1,0 +1,21 @@
+//! The plain words that every room speaks: time, task, lock, wait, frame, statistics, query.
+//!
+//! Nothing in here reads, opens or prints anything, and nothing in here imports another room.
+
+mod frame;
+mod histogram;
+mod lock;
+mod query;
+mod stat;
+mod task;
+mod time;
+mod wait;
+
+pub use frame::{FunctionId, ObjectId, StackId, UserFrame};
+pub use histogram::Histogram;
+pub use lock::{LockAddr, LockFlags, LockKind, LockType, LockTypePattern, Mode};
+pub use query::{Filter, GroupBy, Query, SortKey, TimeRange};
+pub use stat::{Spun, Stat, WaitStat};
+pub use task::{Context, Cpu, TaskId, TaskRef};
+pub use time::{Nanos, Timestamp};
+pub use wait::{Outcome, Wait};

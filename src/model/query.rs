@@ -1,0 +1,105 @@
+//! All that a user can ask of a report: group, filter, window, sort.
+//!
+//! Command line, screen and library make the same struct.
+
+use super::{LockTypePattern, Nanos, Timestamp};
+
+/// What a row stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// (lock type, site, lock name).
+    #[default]
+    Site,
+    /// One lock: its address and name.
+    Lock,
+    /// One task: comm and pid.
+    Task,
+}
+
+/// perf's sort keys, and `wait`, which is traced and spun together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum SortKey {
+    #[default]
+    Wait,
+    Contended,
+    WaitTotal,
+    WaitMax,
+    WaitMin,
+    AvgWait,
+}
+
+/// Part of a recording, in time since its first event. Times are clipped to it; a wait is counted
+/// where it ends, so that neighbouring ranges add up: `from <= end < to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// First moment inside.
+    pub from: Timestamp,
+    /// First moment outside.
+    pub to: Timestamp,
+}
+
+impl TimeRange {
+    /// The whole recording.
+    pub const ALL: TimeRange = TimeRange { from: Timestamp(0), to: Timestamp(u64::MAX) };
+
+    /// Whether `at` lies inside.
+    #[inline]
+    pub fn contains(self, at: Timestamp) -> bool {
+        self.from <= at && (at < self.to || self.to == Timestamp(u64::MAX))
+    }
+
+    /// How much of `begin..end` lies inside.
+    #[inline]
+    pub fn clip(self, begin: Timestamp, end: Timestamp) -> Nanos {
+        end.min(self.to).since(begin.max(self.from))
+    }
+}
+
+/// Which waits count. An empty list lets everything through; several entries are alternatives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Lock types.
+    pub lock_type: Vec<LockTypePattern>,
+    /// Substrings of the site's function or of its wrappers.
+    pub caller: Vec<String>,
+    /// A lock's name (`mmap_lock` and `mmap_sem` are one) or its address (`0xffff...`).
+    pub lock: Vec<String>,
+    /// Names of tasks, exact.
+    pub comm: Vec<String>,
+    /// Processes (thread group ids).
+    pub pid: Vec<i32>,
+    /// Threads.
+    pub tid: Vec<i32>,
+    /// Shortest wait that counts.
+    pub min_wait: Nanos,
+    /// `--time A..B`, from the recording's first event.
+    pub time: Option<(Nanos, Nanos)>,
+}
+
+/// A question to a recording or to a live session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// What a row stands for.
+    pub by: GroupBy,
+    /// Order of rows, largest first.
+    pub sort: SortKey,
+    /// Rows to show; the others are summed up. 0 shows all.
+    pub top: usize,
+    /// Which waits count.
+    pub filter: Filter,
+    /// Whether each row carries its full stacks with their shares.
+    pub stacks: bool,
+}
+
+impl Default for Query {
+    fn default() -> Query {
+        Query {
+            by: GroupBy::default(),
+            sort: SortKey::default(),
+            top: 20,
+            filter: Filter::default(),
+            stacks: false,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The answer, in words: Tables -> [`Report`].
+//!
+//! In: the id tables of analyse and the books. Out: an immutable [`Report`] that renderers print,
+//! screens show, and other reports merge with.
+
+#[allow(clippy::module_inception)]
+mod report;
+mod trust;
+
+pub use report::{
+    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
+};
+pub use trust::Trust;

@@ -1,0 +1,159 @@
+//! The struct of a report. Public fields, no behaviour beyond what is derived from them.
+//!
+//! Names are raw words from the machine: renderers escape them.
+
+use crate::model::{GroupBy, LockAddr, LockKind, LockType, Nanos, SortKey, WaitStat};
+use crate::report::trust::Trust;
+
+/// What was recorded, for the first line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The command, the pids or "the whole machine"; empty when the file does not say.
+    pub target: String,
+    /// Kernel release; empty when the file does not say.
+    pub kernel: String,
+    /// CPUs online; 0 when the file does not say.
+    pub cpus: u32,
+    /// First to last event.
+    pub elapsed: Nanos,
+    /// Tasks seen waiting or running.
+    pub threads: u64,
+    /// CPU time of the target by samples; `None` when CPUs were not sampled.
+    pub cpu_time: Option<Nanos>,
+}
+
+/// Why a lock has its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameEvidence {
+    /// The address lies in a kernel data symbol.
+    Symbol,
+    /// Waited for at a call path that takes no other lock of this kind.
+    Path,
+    /// Embedded in a lock that has a name.
+    Embedded,
+    /// Nothing but the place where it is taken.
+    Caller,
+}
+
+/// A lock's name, never blank.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockName {
+    /// `mmap_lock`, `tasklist_lock`, `rwsem @ xfs_ilock`.
+    pub name: String,
+    /// Why.
+    pub evidence: NameEvidence,
+}
+
+/// A task in words.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskName {
+    /// Its name; `[softirq]` and `[hardirq]` are pseudo-tasks.
+    pub comm: String,
+    /// Process; 0 when unknown.
+    pub pid: i32,
+    /// Thread, as in `common_pid`; several threads of one name may be folded into tid 0.
+    pub tid: i32,
+}
+
+/// What a row stands for. Which fields are present follows from [`Report::by`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RowKey {
+    /// By site: the type with its mode. By lock: the kind alone is shared by all waits.
+    pub lock_type: Option<LockType>,
+    /// By lock.
+    pub lock_kind: Option<LockKind>,
+    /// By site: the function that is neither lock code nor a wrapper; `None` when the stack has
+    /// none or no symbols.
+    pub caller: Option<String>,
+    /// By site: wrappers between lock code and caller, innermost first.
+    pub wrappers: Vec<String>,
+    /// By site and by lock.
+    pub lock: Option<LockName>,
+    /// By lock: its address.
+    pub lock_addr: Option<LockAddr>,
+    /// By task.
+    pub task: Option<TaskName>,
+}
+
+/// The part of a row with one lock type: R and W stand side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// The type.
+    pub lock_type: LockType,
+    /// Its waits.
+    pub stat: WaitStat,
+}
+
+/// One full stack of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackShare {
+    /// Kernel frames, innermost first, with offsets: `down_read+0x43`.
+    pub kernel: Vec<String>,
+    /// User frames, innermost first.
+    pub user: Vec<String>,
+    /// The type of its waits.
+    pub lock_type: LockType,
+    /// Name of the lock.
+    pub lock: LockName,
+    /// Its waits.
+    pub stat: WaitStat,
+}
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it stands for.
+    pub key: RowKey,
+    /// All its waits.
+    pub stat: WaitStat,
+    /// The same by lock type; one entry by site.
+    pub splits: Vec<Split>,
+    /// Full stacks, largest first; empty unless the query asked for them.
+    pub stacks: Vec<StackShare>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What was recorded.
+    pub header: Header,
+    /// What a row stands for.
+    pub by: GroupBy,
+    /// What rows are sorted by.
+    pub sort: SortKey,
+    /// How many rows the user wants to see; 0 for all. All rows are here.
+    pub top: usize,
+    /// All waits that passed the filter.
+    pub total: WaitStat,
+    /// Every row, sorted.
+    pub rows: Vec<Row>,
+    /// CPU samples as stacks, root first: for flame graphs by CPU time; empty unless asked for.
+    pub cpu_stacks: Vec<CpuStack>,
+    /// How far all this can be trusted.
+    pub trust: Trust,
+}
+
+/// CPU time of one stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuStack {
+    /// The lock type, when the stack is in lock code.
+    pub lock_type: Option<LockType>,
+    /// Kernel frames, innermost first.
+    pub kernel: Vec<String>,
+    /// User frames, innermost first.
+    pub user: Vec<String>,
+    /// The task's name.
+    pub comm: String,
+    /// Samples.
+    pub samples: u64,
+    /// Samples times period.
+    pub time: Nanos,
+}
+
+impl Report {
+    /// The share of all waiting that `stat` has, 0 to 1.
+    pub fn share(&self, stat: &WaitStat) -> f64 {
+        let total = self.total.wait().0;
+        if total == 0 { 0.0 } else { stat.wait().0 as f64 / total as f64 }
+    }
+}

@@ -1,0 +1,45 @@
+//! The report's own quality: what was lost, guessed, left open or not recorded.
+
+use crate::correlate::Counts;
+use crate::model::{Cpu, Nanos};
+
+/// Everything a reader must know before believing a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Records read, by what they were.
+    pub records: u64,
+    /// How begins and ends were paired.
+    pub counts: Counts,
+    /// Lost records by CPU; `None` where the record does not say which.
+    pub lost: Vec<(Option<Cpu>, u64)>,
+    /// Times the kernel throttled sampling.
+    pub throttled: u64,
+    /// Records that could not be decoded, by reason.
+    pub unreadable: Vec<(String, u64)>,
+    /// Records that came later than their round allows.
+    pub out_of_order: u64,
+    /// CPU samples read.
+    pub cpu_samples: u64,
+    /// The event that sampled CPUs, and its period in ns (1/frequency for counters).
+    pub cpu_event: Option<(String, Nanos)>,
+    /// What measuring adds to each wait.
+    pub floor: Option<Nanos>,
+    /// Wait time with a caller's name, out of all.
+    pub caller_named: Nanos,
+    /// Wait time with a lock's name that says more than its caller, out of all.
+    pub lock_named: Nanos,
+    /// All wait time, for the two above.
+    pub wait: Nanos,
+    /// Where kernel symbols came from, or why there are none.
+    pub kernel_symbols: String,
+    /// Keys folded into their parents because a table was full.
+    pub folded_keys: u64,
+    /// The rung of the ladder: what was traced on this kernel.
+    pub rung: String,
+    /// CPU time of the recorder, and its share of the recording.
+    pub recorder_cpu: Option<Nanos>,
+    /// CPUs that came or went while recording.
+    pub cpus_changed: Vec<u32>,
+    /// What was not recorded or done differently, in words.
+    pub notes: Vec<String>,
+}
