@@ -1,1 +1,22 @@
-//! decode
+//! Bytes of one record -> [`Event`].
+//!
+//! Pure: no I/O, no clock, no state but the layouts that the recording's attrs spell. Any bytes give
+//! an event or an error; kinds that nobody here knows survive as [`Body::Other`].
+
+mod chain;
+mod event;
+mod layout;
+mod reader;
+mod record;
+mod stamp;
+mod tracepoint;
+
+pub use chain::Callchain;
+pub(crate) use chain::words;
+pub use event::{
+    Begin, Body, Comm, CpuSample, End, Event, Ksymbol, Mmap, RawTask, SchedSwitch, SchedWaking,
+    Switch, TaskChange,
+};
+pub use layout::LayoutError;
+pub use record::{DecodeError, Decoder};
+pub use stamp::{RawRecord, Stamps};

@@ -4,7 +4,7 @@
 
 mod synthetic;
 
-pub use synthetic::Synthetic;
+pub use synthetic::{At, Synthetic};
 
 /// Whole records, back to back, as they stand in rings and files.
 ///

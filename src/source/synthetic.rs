@@ -1,5 +1,236 @@
-//! Records made up by tests, as bytes that no decoder can tell from the kernel's.
+//! Records made up by tests and benches, as bytes that no decoder can tell from the kernel's.
+//!
+//! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
+//! without, `cpu-clock` with callchain. All have one sample_type; ids are 1, 2, 3.
+
+use std::sync::Arc;
+
+use lockprof_collectors::perf::attr::{Attr, event_type, flag, sample, software};
+use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, context, kind, misc};
+use lockprof_collectors::procfs::tracefs::Format;
+
+use super::Round;
+use crate::recording::{EventDesc, Origin};
+
+const SAMPLE_TYPE: u64 = sample::IDENTIFIER
+    | sample::IP
+    | sample::TID
+    | sample::TIME
+    | sample::CPU
+    | sample::PERIOD
+    | sample::CALLCHAIN
+    | sample::RAW;
+const BEGIN_ID: u64 = 1;
+const END_ID: u64 = 2;
+const CLOCK_ID: u64 = 3;
+
+const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
+    \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+    \tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n";
+
+/// When, where and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// ns.
+    pub time: u64,
+    /// CPU.
+    pub cpu: u32,
+    /// Process.
+    pub pid: i32,
+    /// Thread; also the `common_pid`.
+    pub tid: i32,
+    /// `common_flags`.
+    pub common_flags: u8,
+}
+
+impl At {
+    /// A thread in task context that is its own process.
+    pub fn new(time: u64, cpu: u32, tid: i32) -> At {
+        At { time, cpu, pid: tid, tid, common_flags: 0 }
+    }
+}
 
 /// Builds rounds record by record.
 #[derive(Debug, Default)]
-pub struct Synthetic {}
+pub struct Synthetic {
+    bytes: Vec<u8>,
+    taken: u64,
+}
+
+impl Synthetic {
+    /// Nothing yet.
+    pub fn new() -> Synthetic {
+        Synthetic::default()
+    }
+
+    /// What these records are records of.
+    pub fn origin(&self) -> Origin {
+        let flags = flag::SAMPLE_ID_ALL | flag::COMM | flag::TASK;
+        let base = Attr { sample_type: SAMPLE_TYPE, sample_period: 1, flags, ..Attr::default() };
+        let tracepoint = |name: &str, id: u64, field: &str| {
+            let text = format!("name: {name}\nID: {}\nformat:\n{COMMON}\t{field}\n", 400 + id);
+            EventDesc {
+                attr: Attr { kind: event_type::TRACEPOINT, config: 400 + id, ..base },
+                name: format!("lock:{name}"),
+                ids: vec![id],
+                format: Format::parse(&text).map(Arc::new),
+            }
+        };
+        let clock = Attr {
+            kind: event_type::SOFTWARE,
+            config: software::CPU_CLOCK,
+            sample_period: 1_000_000,
+            ..base
+        };
+        Origin {
+            events: vec![
+                tracepoint(
+                    "contention_begin",
+                    BEGIN_ID,
+                    "field:unsigned int flags;\toffset:16;\tsize:4;\tsigned:0;",
+                ),
+                tracepoint(
+                    "contention_end",
+                    END_ID,
+                    "field:int ret;\toffset:16;\tsize:4;\tsigned:1;",
+                ),
+                EventDesc {
+                    attr: clock,
+                    name: "cpu-clock".into(),
+                    ids: vec![CLOCK_ID],
+                    format: None,
+                },
+            ],
+            ..Origin::default()
+        }
+    }
+
+    /// `lock:contention_begin` with kernel frames.
+    pub fn begin(&mut self, at: At, lock: u64, flags: u32, kernel: &[u64]) -> &mut Synthetic {
+        let raw = raw(at, BEGIN_ID, lock, flags);
+        self.sample(at, BEGIN_ID, (kernel, &[]), &raw)
+    }
+
+    /// `lock:contention_end`.
+    pub fn end(&mut self, at: At, lock: u64, ret: i32) -> &mut Synthetic {
+        let raw = raw(at, END_ID, lock, ret as u32);
+        self.sample(at, END_ID, (&[], &[]), &raw)
+    }
+
+    /// A `cpu-clock` sample that stands for 1 ms.
+    pub fn cpu_sample(&mut self, at: At, kernel: &[u64], user: &[u64]) -> &mut Synthetic {
+        self.sample(at, CLOCK_ID, (kernel, user), &[])
+    }
+
+    /// COMM.
+    pub fn comm(
+        &mut self,
+        time: u64,
+        pid: i32,
+        tid: i32,
+        name: &str,
+        exec: bool,
+    ) -> &mut Synthetic {
+        let mut body = [pid.to_le_bytes(), tid.to_le_bytes()].concat();
+        body.extend_from_slice(name.as_bytes());
+        body.resize(body.len() / 8 * 8 + 8, 0);
+        let misc = if exec { misc::COMM_EXEC } else { 0 };
+        self.other(kind::COMM, misc, &body, At { pid, ..At::new(time, 0, tid) })
+    }
+
+    /// FORK of `at`'s task by thread `parent` of process `parent_pid`.
+    pub fn fork(&mut self, at: At, parent_pid: i32, parent: i32) -> &mut Synthetic {
+        self.task_change(kind::FORK, at, parent_pid, parent)
+    }
+
+    /// EXIT.
+    pub fn exit(&mut self, at: At) -> &mut Synthetic {
+        self.task_change(kind::EXIT, at, 0, 0)
+    }
+
+    /// LOST: the ring of `at`'s CPU dropped records.
+    pub fn lost(&mut self, at: At, lost: u64) -> &mut Synthetic {
+        self.other(kind::LOST, 0, &[0u64.to_le_bytes(), lost.to_le_bytes()].concat(), at)
+    }
+
+    /// SWITCH: `at`'s task leaves its CPU or comes to it.
+    pub fn switch(&mut self, at: At, out: bool) -> &mut Synthetic {
+        self.other(kind::SWITCH, if out { misc::SWITCH_OUT } else { 0 }, &[], at)
+    }
+
+    /// The records so far as a finished round.
+    pub fn take_round(&mut self) -> Round {
+        let bytes = std::mem::take(&mut self.bytes);
+        let offset = self.taken;
+        self.taken += bytes.len() as u64;
+        Round { bytes, offset, finished: true }
+    }
+
+    fn task_change(&mut self, kind: u32, at: At, ppid: i32, ptid: i32) -> &mut Synthetic {
+        let mut body = [at.pid, ppid, at.tid, ptid].map(i32::to_le_bytes).concat();
+        body.extend(at.time.to_le_bytes());
+        self.other(kind, 0, &body, at)
+    }
+
+    fn sample(
+        &mut self,
+        at: At,
+        id: u64,
+        (kernel, user): (&[u64], &[u64]),
+        raw: &[u8],
+    ) -> &mut Synthetic {
+        let mut body = Vec::new();
+        body.extend(id.to_le_bytes());
+        body.extend(kernel.first().or(user.first()).unwrap_or(&0).to_le_bytes());
+        body.extend(at.pid.to_le_bytes());
+        body.extend(at.tid.to_le_bytes());
+        body.extend(at.time.to_le_bytes());
+        body.extend(u64::from(at.cpu).to_le_bytes());
+        let period: u64 = if id == CLOCK_ID { 1_000_000 } else { 1 };
+        body.extend(period.to_le_bytes());
+        let mut ips: Vec<u64> = Vec::new();
+        for (mark, part) in [(context::KERNEL, kernel), (context::USER, user)] {
+            if !part.is_empty() {
+                ips.push(mark);
+                ips.extend_from_slice(part);
+            }
+        }
+        body.extend((ips.len() as u64).to_le_bytes());
+        body.extend(ips.iter().flat_map(|ip| ip.to_le_bytes()));
+        // The raw part ends on 8 bytes, its size included.
+        let size = (raw.len() + 4).next_multiple_of(8) - 4;
+        body.extend((size as u32).to_le_bytes());
+        body.extend_from_slice(raw);
+        body.resize(body.len() + size - raw.len(), 0);
+        self.record(kind::SAMPLE, misc::KERNEL, &body)
+    }
+
+    /// A record with the sample id that `SAMPLE_TYPE` asks for.
+    fn other(&mut self, kind: u32, misc: u16, body: &[u8], at: At) -> &mut Synthetic {
+        let mut body = body.to_vec();
+        body.extend(at.pid.to_le_bytes());
+        body.extend(at.tid.to_le_bytes());
+        body.extend(at.time.to_le_bytes());
+        body.extend(u64::from(at.cpu).to_le_bytes());
+        body.extend(BEGIN_ID.to_le_bytes());
+        self.record(kind, misc, &body)
+    }
+
+    fn record(&mut self, kind: u32, misc: u16, body: &[u8]) -> &mut Synthetic {
+        let size = (HEADER_SIZE + body.len()) as u16;
+        self.bytes.extend(RecordHeader { kind, misc, size }.to_bytes());
+        self.bytes.extend_from_slice(body);
+        self
+    }
+}
+
+fn raw(at: At, id: u64, lock: u64, last: u32) -> Vec<u8> {
+    let mut raw = ((400 + id) as u16).to_le_bytes().to_vec();
+    raw.extend([at.common_flags, 0]);
+    raw.extend(at.tid.to_le_bytes());
+    raw.extend(lock.to_le_bytes());
+    raw.extend(last.to_le_bytes());
+    raw
+}

@@ -1,0 +1,82 @@
+//! A callchain: instruction pointers, innermost first, with marks between kernel and user part.
+//!
+//! ```text
+//! u64 nr; u64 ips[nr]        ips: PERF_CONTEXT_KERNEL k0 k1 ... PERF_CONTEXT_USER u0 u1 ...
+//! ```
+
+use lockprof_collectors::perf::record::context;
+
+/// The two parts of a callchain as they stand in the record: 8 bytes an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Callchain<'a> {
+    /// Kernel addresses, innermost first.
+    pub kernel: &'a [u8],
+    /// User addresses, innermost first.
+    pub user: &'a [u8],
+}
+
+impl<'a> Callchain<'a> {
+    /// Splits `ips` at its marks; parts of guests and hypervisors are left out.
+    #[inline]
+    pub(super) fn split(ips: &'a [u8]) -> Callchain<'a> {
+        let mut chain = Callchain::default();
+        let mut part = Part { mark: context::KERNEL, start: 0 };
+        for (index, word) in words(ips).enumerate() {
+            if word >= context::MAX {
+                part.end(ips, index, &mut chain);
+                part = Part { mark: word, start: index + 1 };
+            }
+        }
+        part.end(ips, ips.len() / 8, &mut chain);
+        chain
+    }
+}
+
+struct Part {
+    mark: u64,
+    start: usize,
+}
+
+impl Part {
+    #[inline]
+    fn end<'a>(&self, ips: &'a [u8], index: usize, chain: &mut Callchain<'a>) {
+        let bytes = &ips[self.start * 8..index * 8];
+        match self.mark {
+            context::KERNEL if chain.kernel.is_empty() => chain.kernel = bytes,
+            context::USER if chain.user.is_empty() => chain.user = bytes,
+            _ => {}
+        }
+    }
+}
+
+/// The addresses in `bytes`.
+pub(crate) fn words(bytes: &[u8]) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + '_ {
+    bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(ips: &[u64]) -> Vec<u8> {
+        ips.iter().flat_map(|ip| ip.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn kernel_and_user_part_are_told_apart_by_their_marks() {
+        let ips = bytes(&[context::KERNEL, 1, 2, context::USER, 3]);
+        let chain = Callchain::split(&ips);
+        assert_eq!(words(chain.kernel).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(words(chain.user).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn a_chain_may_have_one_part_or_none() {
+        assert_eq!(Callchain::split(&[]), Callchain::default());
+        let ips = bytes(&[context::USER, 3, 4]);
+        let chain = Callchain::split(&ips);
+        assert_eq!((chain.kernel.len(), chain.user.len()), (0, 16));
+        let ips = bytes(&[context::GUEST_KERNEL, 9, context::KERNEL]);
+        assert_eq!(Callchain::split(&ips), Callchain { kernel: &[], user: &[] });
+    }
+}
