@@ -1,1 +1,320 @@
-//! pipeline
+//! The one pipe: rounds in, a report out. The only room that knows every stage.
+//!
+//! Live rings, recordings of lockprof and of perf, and tests push the same [`Round`]s. No stage after
+//! the source reads a clock or a file: what a live screen shows and what a report says later are
+//! equal by construction.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use lockprof_collectors::perf::attr::flag;
+
+use crate::analyse::{Detail, Tables, WaitFilter};
+use crate::attribute::Attribution;
+use crate::correlate::{Correlate, Moment, Observation, StackPair, Tasks};
+use crate::decode::{Body, Callchain, DecodeError, Decoder, Event, LayoutError, Stamps};
+use crate::kernel::Kernel;
+use crate::model::{Cpu, Filter, Query, TaskId, TimeRange, Timestamp};
+use crate::order::{Order, OrderFaults};
+use crate::recording::{Origin, RecordedTarget};
+use crate::report::{self, Report, Sources};
+use crate::source::Round;
+use crate::stacks::Stacks;
+
+/// Rounds -> events in order of time: the first half of the pipe, for those who want events.
+#[derive(Debug)]
+pub struct EventStream {
+    order: Order,
+    decoder: Decoder,
+    unreadable: HashMap<DecodeError, u64>,
+    records: u64,
+}
+
+impl EventStream {
+    /// For the rounds of a recording.
+    pub fn new(origin: &Origin) -> Result<EventStream, LayoutError> {
+        Ok(EventStream {
+            order: Order::new(Stamps::new(&origin.events)?),
+            decoder: Decoder::new(&origin.events)?,
+            unreadable: HashMap::new(),
+            records: 0,
+        })
+    }
+
+    /// Takes a round; events that nothing can precede any more go to `sink`.
+    pub fn push(&mut self, round: Round, sink: &mut impl FnMut(&Event<'_>)) {
+        let EventStream { order, decoder, unreadable, records } = self;
+        order.push(round, &mut |raw| {
+            *records += 1;
+            match decoder.decode(raw) {
+                Ok(event) => sink(&event),
+                Err(error) => *unreadable.entry(error).or_default() += 1,
+            }
+        });
+    }
+
+    /// Hands on all that is left.
+    pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
+        // An empty round that lets everything go.
+        let EventStream { order, decoder, unreadable, records } = self;
+        order.finish(&mut |raw| {
+            *records += 1;
+            match decoder.decode(raw) {
+                Ok(event) => sink(&event),
+                Err(error) => *unreadable.entry(error).or_default() += 1,
+            }
+        });
+    }
+
+    /// A buffer for the next round.
+    pub fn spare_buffer(&mut self) -> Vec<u8> {
+        self.order.spare_buffer()
+    }
+}
+
+/// What was lost or could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Lost records by CPU.
+    pub lost: BTreeMap<Option<Cpu>, u64>,
+    /// THROTTLE records.
+    pub throttled: u64,
+}
+
+/// Rounds -> report.
+#[derive(Debug)]
+pub struct Pipeline {
+    stream: EventStream,
+    stages: Stages,
+}
+
+/// The second half of the pipe and the books that it owns.
+#[derive(Debug)]
+struct Stages {
+    origin: Origin,
+    kernel: Kernel,
+    kernel_symbols: String,
+    stacks: Stacks,
+    tasks: Tasks,
+    correlate: Correlate,
+    attribution: Attribution,
+    tables: Tables,
+    faults: Faults,
+    cpu_samples: u64,
+    time: Option<(crate::model::Nanos, crate::model::Nanos)>,
+}
+
+impl Pipeline {
+    /// A pipe for the records of `origin`. `kernel_symbols` says where `kernel` came from. The parts of
+    /// `filter` that need single waits apply from here on; queries cannot change them.
+    pub fn new(
+        origin: Origin,
+        (kernel, kernel_symbols): (Kernel, String),
+        detail: Detail,
+        filter: &Filter,
+    ) -> Result<Pipeline, LayoutError> {
+        let stream = EventStream::new(&origin)?;
+        let wait_filter = WaitFilter { min_wait: filter.min_wait, ..WaitFilter::default() };
+        let stages = Stages {
+            kernel,
+            kernel_symbols,
+            stacks: Stacks::default(),
+            tasks: tasks_of(&origin),
+            correlate: Correlate::new(has_switches(&origin)),
+            attribution: Attribution::default(),
+            tables: Tables::new(detail, wait_filter),
+            faults: Faults::default(),
+            cpu_samples: 0,
+            time: filter.time,
+            origin,
+        };
+        Ok(Pipeline { stream, stages })
+    }
+
+    /// Takes a round.
+    pub fn push(&mut self, round: Round) {
+        let Pipeline { stream, stages } = self;
+        stream.push(round, &mut |event| stages.take(event));
+    }
+
+    /// The recording is over: waits that did not end stay open.
+    pub fn finish(&mut self) {
+        let Pipeline { stream, stages } = self;
+        stream.finish(&mut |event| stages.take(event));
+        stages.finish();
+    }
+
+    /// A buffer for the next round.
+    pub fn spare_buffer(&mut self) -> Vec<u8> {
+        self.stream.spare_buffer()
+    }
+
+    /// What the end of a recording says, when it is known only later than its beginning.
+    pub fn set_end(&mut self, end: crate::recording::End) {
+        self.stages.origin.end = Some(end);
+    }
+
+    /// The answer to `query` from what was pushed so far.
+    pub fn report(&self, query: &Query) -> Report {
+        let stages = &self.stages;
+        let unreadable = self.stream.unreadable.iter().map(|(e, n)| (e.to_string(), *n)).collect();
+        report::build(
+            &Sources {
+                origin: &stages.origin,
+                kernel: &stages.kernel,
+                kernel_symbols: &stages.kernel_symbols,
+                stacks: &stages.stacks,
+                tasks: &stages.tasks,
+                attribution: &stages.attribution,
+                tables: &stages.tables,
+                counts: stages.correlate.counts(),
+                lost: &stages.faults.lost,
+                throttled: stages.faults.throttled,
+                unreadable,
+                order: self.order_faults(),
+                records: self.stream.records,
+                cpu_samples: stages.cpu_samples,
+            },
+            query,
+        )
+    }
+
+    fn order_faults(&self) -> OrderFaults {
+        self.stream.order.faults()
+    }
+}
+
+fn has_switches(origin: &Origin) -> bool {
+    origin.events.iter().any(|e| e.attr.has(flag::CONTEXT_SWITCH) || e.name == "sched:sched_switch")
+}
+
+fn tasks_of(origin: &Origin) -> Tasks {
+    match origin.settings.as_ref() {
+        Some(settings) if settings.followed_system_wide => match &settings.target {
+            RecordedTarget::Command { pid, .. } => Tasks::following(&[*pid]),
+            RecordedTarget::Processes { pids } => Tasks::following(pids),
+            RecordedTarget::System => Tasks::default(),
+        },
+        _ => Tasks::default(),
+    }
+}
+
+impl Stages {
+    #[inline]
+    fn take(&mut self, event: &Event<'_>) {
+        if event.time.0 != 0 {
+            self.see(event.time);
+        }
+        let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
+        let Stages { stacks, tasks, correlate, kernel, attribution, tables, .. } = self;
+        let mut stack_of = |chain: Callchain<'_>| StackPair {
+            kernel: stacks.intern_kernel(chain.kernel),
+            user: crate::model::StackId::EMPTY,
+        };
+        match event.body {
+            Body::ContentionBegin(begin) => {
+                if !tasks.in_target(begin.who.task, at.pid, at.tid) {
+                    return correlate.outside();
+                }
+                let stack = stack_of(begin.chain);
+                let mut sink = Sink { kernel, stacks, attribution, tables };
+                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
+            }
+            Body::ContentionEnd(end) => {
+                if !tasks.in_target(end.who.task, at.pid, at.tid) {
+                    return correlate.outside();
+                }
+                let mut sink = Sink { kernel, stacks, attribution, tables };
+                correlate.end(at, &end, &mut |o| sink.take(o));
+            }
+            Body::CpuSample(sample) => {
+                if !tasks.in_target(TaskId(at.tid), at.pid, at.tid) {
+                    return;
+                }
+                self.cpu_samples += 1;
+                let stack = stack_of(sample.chain);
+                let mut sink = Sink { kernel, stacks, attribution, tables };
+                correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
+            }
+            _ => self.take_sideband(event),
+        }
+    }
+
+    fn take_sideband(&mut self, event: &Event<'_>) {
+        let Stages { stacks, tasks, correlate, kernel, attribution, tables, faults, .. } = self;
+        let (time, cpu) = (event.time, event.cpu);
+        match event.body {
+            Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
+            Body::Fork(change) => tasks.fork(change),
+            Body::Exit(change) => {
+                let task = tasks.exit(change);
+                let mut sink = Sink { kernel, stacks, attribution, tables };
+                correlate.exit(task, time, &mut |o| sink.take(o));
+            }
+            Body::Switch(switch) => {
+                let task = tasks.id_of(event.tid);
+                correlate.seen(task, cpu, time, !switch.out);
+            }
+            Body::SchedSwitch(switch) => {
+                correlate.seen(switch.prev, cpu, time, false);
+                correlate.seen(switch.next, cpu, time, true);
+            }
+            Body::Lost(lost) => {
+                *faults.lost.entry(cpu).or_default() += lost;
+                let mut sink = Sink { kernel, stacks, attribution, tables };
+                correlate.lost(cpu, time, &mut |o| sink.take(o));
+            }
+            Body::LostSamples(lost) => *faults.lost.entry(cpu).or_default() += lost,
+            Body::Throttle => faults.throttled += 1,
+            Body::Ksymbol(symbol) if !symbol.unregister => {
+                kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
+            }
+            _ => {}
+        }
+    }
+
+    /// The first event starts the clock of `--time A..B`.
+    #[inline]
+    fn see(&mut self, time: Timestamp) {
+        if self.tables.span().is_none()
+            && let Some((from, to)) = self.time
+        {
+            let to = if to.0 == u64::MAX { Timestamp(u64::MAX) } else { time + to };
+            self.tables.set_time(TimeRange { from: time + from, to });
+        }
+        self.tables.see(time);
+    }
+
+    fn finish(&mut self) {
+        let Stages { stacks, correlate, kernel, attribution, tables, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, tables };
+        correlate.finish(&mut |o| sink.take(o));
+    }
+}
+
+/// Where observations go: attribute, then analyse.
+struct Sink<'a> {
+    kernel: &'a Kernel,
+    stacks: &'a Stacks,
+    attribution: &'a mut Attribution,
+    tables: &'a mut Tables,
+}
+
+impl Sink<'_> {
+    #[inline]
+    fn take(&mut self, observation: Observation) {
+        let Sink { kernel, stacks, attribution, tables } = self;
+        match observation {
+            Observation::Wait(wait) => {
+                attribution.facts(wait.kernel_stack, kernel, stacks);
+                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+                tables.add_wait(&wait, known);
+            }
+            Observation::Sample(sample) => {
+                let facts = attribution.facts(sample.kernel_stack, kernel, stacks).clone();
+                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+                tables.add_sample(&sample, &facts, known);
+            }
+        }
+    }
+}

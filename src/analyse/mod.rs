@@ -1,1 +1,10 @@
-//! analyse
+//! Observations -> [`Tables`]: sums by key, ids only.
+//!
+//! In: waits and CPU samples with the facts of their stacks. Out: bounded tables whose totals are
+//! exact whatever was folded, ready to be grouped and put into words.
+
+mod key;
+mod tables;
+
+pub use key::{CellKey, StackKey, TaskKey};
+pub use tables::{CpuKey, Detail, Tables, WaitFilter};

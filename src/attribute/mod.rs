@@ -1,1 +1,62 @@
-//! attribute
+//! Kernel stacks -> whose lock, asked for where, doing what.
+//!
+//! In: the frames of an interned kernel stack and the book of the kernel. Out: [`Facts`], ids only,
+//! looked up once for each distinct stack.
+
+mod path;
+mod site;
+
+use crate::kernel::Kernel;
+use crate::model::StackId;
+use crate::stacks::Stacks;
+
+pub use path::{LockPath, PathRole};
+pub use site::Site;
+
+/// What a kernel stack says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Where the lock is asked for.
+    pub site: Site,
+    /// What lock code does at the innermost end, if any is there.
+    pub path: Option<LockPath>,
+    /// Frames that belong to the innermost context: the others were interrupted.
+    pub own_frames: usize,
+    /// Whether an interrupt entry ends the innermost context.
+    pub in_interrupt: bool,
+}
+
+/// Facts of all stacks seen so far.
+#[derive(Debug, Default)]
+pub struct Attribution {
+    facts: Vec<Facts>,
+}
+
+impl Attribution {
+    /// The facts of `stack`, and of every stack interned before it.
+    #[inline]
+    pub fn facts(&mut self, stack: StackId, kernel: &Kernel, stacks: &Stacks) -> &Facts {
+        let index = stack.0 as usize;
+        while self.facts.len() <= index {
+            let frames = stacks.kernel(StackId(self.facts.len() as u32));
+            self.facts.push(facts(kernel, frames));
+        }
+        &self.facts[index]
+    }
+
+    /// The facts of a stack that was asked for before.
+    pub fn known(&self, stack: StackId) -> Option<&Facts> {
+        self.facts.get(stack.0 as usize)
+    }
+}
+
+fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
+    let entry = site::interrupt_entry(kernel, frames);
+    let own = &frames[..entry.unwrap_or(frames.len())];
+    Facts {
+        site: site::find(kernel, own),
+        path: path::find(kernel, own),
+        own_frames: own.len(),
+        in_interrupt: entry.is_some(),
+    }
+}

@@ -1,15 +1,17 @@
 //! Events -> Waits.
+//!
+//! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
+//! outcome, and CPU samples with what their task was waiting for. State: the open waits, the book of
+//! tasks, and what was lost where.
 
-/// How begins and ends were paired. Nothing is dropped without being counted here:
-///
-/// ```text
-/// begins read = begun + phases + restarts        begun = ended + open + uncertain
-/// ends read   = ended + unmatched                restarts also begin a wait: they are in `begun`
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// `contention_begin` records read.
-    pub begins: u64,
-    /// `contention_end` records read.
-    pub ends: u64,
-}
+mod counts;
+mod losses;
+mod open;
+mod pairing;
+mod rwbase;
+mod tasks;
+
+pub use counts::Counts;
+pub use open::KindSet;
+pub use pairing::{Correlate, Moment, Observation, Sample, StackPair};
+pub use tasks::{TaskInfo, Tasks};

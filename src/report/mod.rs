@@ -3,10 +3,14 @@
 //! In: the id tables of analyse and the books. Out: an immutable [`Report`] that renderers print,
 //! screens show, and other reports merge with.
 
+mod build;
+mod catalogue;
+mod lock_name;
 #[allow(clippy::module_inception)]
 mod report;
 mod trust;
 
+pub use build::{Sources, build};
 pub use report::{
     CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };

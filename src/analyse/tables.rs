@@ -1,0 +1,255 @@
+//! The tables: sums and histograms by key, in bounded memory.
+//!
+//! One table of waits serves every question: a report groups its cells by site, lock or task. When it
+//! is full, the cells that waited least merge into their parents until half of it is free. Totals,
+//! types and histograms stay exact; how many keys were folded is counted.
+
+use hashbrown::HashMap;
+
+use super::key::{CellKey, StackKey, TaskKey};
+use crate::attribute::Facts;
+use crate::correlate::Sample;
+use crate::model::{
+    Context, FunctionId, LockType, Nanos, Outcome, Spun, StackId, TaskRef, TimeRange, Timestamp,
+    Wait, WaitStat,
+};
+
+/// Cells of the table of waits, and of that of CPU samples.
+const CELL_LIMIT: usize = 1 << 16;
+
+/// How finely keys are told apart. Less detail is less memory and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Keep user stacks apart.
+    pub user_stacks: bool,
+    /// Keep the stacks of all CPU samples.
+    pub cpu_stacks: bool,
+    /// Cells at the most.
+    pub cells: usize,
+}
+
+impl Default for Detail {
+    fn default() -> Detail {
+        Detail { user_stacks: false, cpu_stacks: false, cells: CELL_LIMIT }
+    }
+}
+
+/// The part of a filter that needs single waits; the rest is applied to cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitFilter {
+    /// Times are clipped to it, ends must lie in it.
+    pub time: TimeRange,
+    /// Shorter waits do not count.
+    pub min_wait: Nanos,
+}
+
+impl Default for WaitFilter {
+    fn default() -> WaitFilter {
+        WaitFilter { time: TimeRange::ALL, min_wait: Nanos::ZERO }
+    }
+}
+
+/// Key of CPU samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuKey {
+    /// Kernel part; empty when folded.
+    pub kernel: StackId,
+    /// User part.
+    pub user: StackId,
+    /// Whom the CPU ran; `None` when folded.
+    pub task: Option<TaskRef>,
+}
+
+/// Sums by key.
+#[derive(Debug, Default)]
+pub struct Tables {
+    detail: Detail,
+    filter: WaitFilter,
+    waits: HashMap<CellKey, WaitStat>,
+    cpu: HashMap<CpuKey, Spun>,
+    cpu_total: Spun,
+    folded: u64,
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+impl Tables {
+    /// Empty tables.
+    pub fn new(detail: Detail, filter: WaitFilter) -> Tables {
+        Tables { detail, filter, ..Tables::default() }
+    }
+
+    /// Counts a wait.
+    #[inline]
+    pub fn add_wait(&mut self, wait: &Wait, site: impl Fn(StackId) -> Option<FunctionId>) {
+        let (range, full) = (self.filter.time, wait.full());
+        let ends_inside = range.contains(wait.end);
+        let own = own_inside(wait, range);
+        if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
+            return;
+        }
+        let stat = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        match wait.outcome {
+            Outcome::Open => {
+                stat.open_time += own;
+                stat.open += u64::from(ends_inside);
+            }
+            Outcome::Uncertain => {
+                stat.uncertain_time += own;
+                stat.uncertain += u64::from(ends_inside);
+            }
+            outcome => {
+                if ends_inside {
+                    stat.ended.add(full);
+                    stat.failed += u64::from(outcome == Outcome::Failed);
+                    stat.backed_off += u64::from(outcome == Outcome::BackedOff);
+                }
+                stat.ended.own += own;
+            }
+        }
+        self.make_room(site);
+    }
+
+    /// Counts a CPU sample; one that waits for a lock unseen by the tracepoints enters the waits.
+    pub fn add_sample(
+        &mut self,
+        sample: &Sample,
+        facts: &Facts,
+        site: impl Fn(StackId) -> Option<FunctionId>,
+    ) {
+        if sample.idle || !self.filter.time.contains(sample.time) {
+            return;
+        }
+        let one = Spun { samples: 1, time: sample.weight };
+        self.cpu_total.merge(one);
+        if let Some(lock_type) = untraced(sample, facts) {
+            let key = CellKey {
+                lock_type,
+                kernel: StackKey::Stack(sample.kernel_stack),
+                user: if self.detail.user_stacks { sample.user_stack } else { StackId::EMPTY },
+                lock: None,
+                task: TaskKey::Task(sample.task),
+                context: if facts.in_interrupt { Context::Softirq } else { Context::Task },
+            };
+            self.waits.entry(key).or_default().spun.merge(one);
+            self.make_room(site);
+        }
+        if self.detail.cpu_stacks {
+            self.add_cpu_stack(sample, one);
+        }
+    }
+
+    /// Widens the span of time that the tables speak of.
+    #[inline]
+    pub fn see(&mut self, time: Timestamp) {
+        let (first, last) = self.span.unwrap_or((time, time));
+        self.span = Some((first.min(time), last.max(time)));
+    }
+
+    /// First and last event; `None` without events.
+    pub fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        self.span
+    }
+
+    /// Which waits count.
+    pub fn filter(&self) -> WaitFilter {
+        self.filter
+    }
+
+    /// Restricts what is counted from here on. Waits counted already stay.
+    pub fn set_time(&mut self, time: TimeRange) {
+        self.filter.time = time;
+    }
+
+    /// All cells, in no order.
+    pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
+        self.waits.iter()
+    }
+
+    /// CPU samples by stack, in no order.
+    pub fn cpu(&self) -> impl Iterator<Item = (&CpuKey, &Spun)> {
+        self.cpu.iter()
+    }
+
+    /// All CPU samples, the idle tasks' left out.
+    pub fn cpu_total(&self) -> Spun {
+        self.cpu_total
+    }
+
+    /// Keys that were merged into their parents.
+    pub fn folded(&self) -> u64 {
+        self.folded
+    }
+
+    fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
+        let mut key = CpuKey {
+            kernel: sample.kernel_stack,
+            user: sample.user_stack,
+            task: Some(sample.task),
+        };
+        if self.cpu.len() >= self.detail.cells && !self.cpu.contains_key(&key) {
+            self.folded += 1;
+            key = CpuKey { kernel: StackId::EMPTY, user: StackId::EMPTY, task: None };
+        }
+        self.cpu.entry(key).or_default().merge(one);
+    }
+
+    /// Merges the cells that waited least into their parents while the table is over its limit.
+    fn make_room(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
+        if self.waits.len() <= self.detail.cells {
+            return;
+        }
+        while self.waits.len() > self.detail.cells / 2 {
+            let mut order: Vec<(Nanos, CellKey)> =
+                self.waits.iter().map(|(key, stat)| (stat.wait(), *key)).collect();
+            // By key among equals: the same recording folds the same keys.
+            order.sort_unstable();
+            let excess = order.len() - self.detail.cells / 2;
+            let mut moved = false;
+            for (_, key) in &order[..excess] {
+                let Some(parent) = key.parent(&site) else { continue };
+                if let Some(stat) = self.waits.remove(key) {
+                    self.waits.entry(parent).or_default().merge(&stat);
+                    self.folded += 1;
+                    moved = true;
+                }
+            }
+            if !moved {
+                // Only lock types are left; there are a dozen.
+                return;
+            }
+        }
+    }
+}
+
+#[inline]
+fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
+    CellKey {
+        lock_type: wait.lock_type,
+        kernel: StackKey::Stack(wait.kernel_stack),
+        user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
+        lock: Some(wait.lock),
+        task: TaskKey::Task(wait.task),
+        context: wait.context,
+    }
+}
+
+/// The wait's own time inside `range`: nested time is spread over the wait evenly, so that the parts
+/// of neighbouring ranges add up to the whole.
+#[inline]
+fn own_inside(wait: &Wait, range: TimeRange) -> Nanos {
+    let (own, full) = (wait.own(), wait.full());
+    if range == TimeRange::ALL || full == Nanos::ZERO {
+        return own;
+    }
+    let until = |moment: Timestamp| {
+        let part = moment.clamp(wait.begin, wait.end).since(wait.begin);
+        Nanos((u128::from(own.0) * u128::from(part.0) / u128::from(full.0)) as u64)
+    };
+    until(range.to).saturating_sub(until(range.from))
+}
+
+/// The type of lock that a sample waits for without a tracepoint having said so.
+fn untraced(sample: &Sample, facts: &Facts) -> Option<LockType> {
+    let path = facts.path.filter(|path| path.waits())?;
+    (!sample.waiting.contains(path.lock_type.kind)).then_some(path.lock_type)
+}

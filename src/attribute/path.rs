@@ -1,0 +1,84 @@
+//! What lock code does at the innermost end of a CPU sample's stack.
+//!
+//! The innermost frame of lock code decides. One that both spins and sleeps does what the frames that
+//! it called say: it sleeps when the scheduler is among them and spins otherwise. A frame whose name
+//! does not tell the kind of lock (`osq_lock`) takes it from its callers.
+
+use super::site::role;
+use crate::kernel::{Kernel, LockFunction, Role};
+use crate::model::{LockKind, LockType, Mode};
+
+/// What a CPU does in lock code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathRole {
+    /// Takes a lock that is free, or nearly.
+    Acquire,
+    /// Waits for the lock.
+    Spin,
+    /// Waits for the spinlock inside a sleeping lock.
+    WaitLock,
+    /// Goes to sleep, or comes back.
+    Block,
+    /// Wakes a waiter.
+    Wake,
+    /// Releases a lock.
+    Release,
+    /// Turns interrupts on after a release: what happened meanwhile shows up here.
+    IrqOff,
+    /// Is being recorded: frames of perf or a tracepoint on top of lock code.
+    Recording,
+}
+
+/// Role, kind and mode of the innermost lock frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockPath {
+    /// What it does.
+    pub role: PathRole,
+    /// With which kind of lock.
+    pub lock_type: LockType,
+}
+
+impl LockPath {
+    /// Whether this is waiting with the CPU.
+    pub fn waits(self) -> bool {
+        matches!(self.role, PathRole::Spin | PathRole::WaitLock)
+    }
+}
+
+/// Finds the lock path in the frames of one context, innermost first.
+pub(super) fn find(kernel: &Kernel, frames: &[u64]) -> Option<LockPath> {
+    let row = |&ip: &u64| kernel.function(ip).and_then(|function| kernel.lock_function(function));
+    let at = frames.iter().position(|ip| row(ip).is_some_and(LockFunction::is_lock_code))?;
+    let innermost = row(&frames[at])?;
+    let callers = || frames[at..].iter().filter_map(row).filter(|row| row.is_lock_code());
+    let kind = callers().find_map(|row| row.kind).unwrap_or(LockKind::Unknown);
+    let same_kind = || callers().filter(|row| row.kind.is_none_or(|k| k == kind));
+    let mode = same_kind().find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
+    let below = |wanted| frames[..at].iter().any(|&ip| role(kernel, ip) == Some(wanted));
+    let role = if below(Role::Recording) {
+        PathRole::Recording
+    } else {
+        path_role(innermost.role, below(Role::Schedule), is_wait_lock(kind, callers()))
+    };
+    Some(LockPath { role, lock_type: LockType::new(kind, mode) })
+}
+
+/// A spinlock asked for by the slow path of a sleeping lock.
+fn is_wait_lock<'a>(kind: LockKind, callers: impl Iterator<Item = &'a LockFunction>) -> bool {
+    let is_slow = |role| matches!(role, Role::Block | Role::SpinBlock | Role::Wake);
+    kind == LockKind::Spinlock
+        && callers.into_iter().any(|row| row.kind != Some(LockKind::Spinlock) && is_slow(row.role))
+}
+
+fn path_role(innermost: Role, sleeps: bool, wait_lock: bool) -> PathRole {
+    match innermost {
+        Role::Spin | Role::Acquire if wait_lock => PathRole::WaitLock,
+        Role::Spin => PathRole::Spin,
+        Role::SpinBlock if !sleeps => PathRole::Spin,
+        Role::Block | Role::SpinBlock => PathRole::Block,
+        Role::Wake => PathRole::Wake,
+        Role::IrqOn => PathRole::IrqOff,
+        Role::Release => PathRole::Release,
+        _ => PathRole::Acquire,
+    }
+}

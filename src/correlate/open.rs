@@ -1,0 +1,94 @@
+//! A wait that has begun and not ended, and where it is kept.
+//!
+//! Spinning waits belong to their CPU: the task cannot leave it, and an interrupt may spin on top.
+//! Sleeping waits belong to their task. Both are short stacks in order of begin; the last entry is
+//! the innermost wait.
+
+use crate::model::{
+    Context, Cpu, LockAddr, LockFlags, LockKind, LockType, Nanos, Outcome, StackId, TaskId,
+    TaskRef, Timestamp, Wait,
+};
+
+/// An open wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) task: TaskRef,
+    pub(super) id: TaskId,
+    pub(super) context: Context,
+    pub(super) cpu: Cpu,
+    /// The address in the records, by which the end is found.
+    pub(super) addr: LockAddr,
+    /// The lock that is meant: differs from `addr` inside rw locks of PREEMPT_RT.
+    pub(super) lock: LockAddr,
+    pub(super) lock_type: LockType,
+    /// Flags of the latest phase.
+    pub(super) flags: LockFlags,
+    pub(super) begin: Timestamp,
+    pub(super) nested: Nanos,
+    /// Time of its own that the wait around it was told of.
+    pub(super) given: Nanos,
+    pub(super) kernel_stack: StackId,
+    pub(super) user_stack: StackId,
+    /// Lost records may have cut or joined it.
+    pub(super) touched: bool,
+    pub(super) part: Part,
+}
+
+/// What an open wait is of a longer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A wait of its own.
+    Whole,
+    /// The rt-mutex inside an rw lock whose own begin came first: only its end is waited for.
+    Joined,
+    /// The rt-mutex that a writer of an rw lock takes first; the rw lock's own begin may follow.
+    FirstHalf,
+    /// The rw lock's own wait of a writer, which goes on with the first half.
+    SecondHalf,
+}
+
+impl Open {
+    pub(super) fn close(&self, end: Timestamp, outcome: Outcome) -> Wait {
+        let outcome = if self.touched { Outcome::Uncertain } else { outcome };
+        Wait {
+            task: self.task,
+            context: self.context,
+            cpu: self.cpu,
+            lock_type: self.lock_type,
+            lock: self.lock,
+            begin: self.begin,
+            end: end.max(self.begin),
+            nested: self.nested,
+            outcome,
+            kernel_stack: self.kernel_stack,
+            user_stack: self.user_stack,
+        }
+    }
+
+    /// A mutex waiter alternates between spinning (SPIN|MUTEX) and sleeping (MUTEX); any other begin
+    /// over an open wait means that the end was lost.
+    pub(super) fn changes_phase(&self, flags: LockFlags) -> bool {
+        let both_mutex = self.flags.has(LockFlags::MUTEX) && flags.has(LockFlags::MUTEX);
+        both_mutex && self.flags.has(LockFlags::SPIN) != flags.has(LockFlags::SPIN)
+    }
+}
+
+/// Kinds of lock that a task is waiting for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindSet(u16);
+
+impl KindSet {
+    pub(super) fn insert(&mut self, kind: LockKind) {
+        self.0 |= 1 << kind as u16;
+    }
+
+    /// Whether a lock of that kind is waited for.
+    pub fn contains(self, kind: LockKind) -> bool {
+        self.0 & 1 << kind as u16 != 0
+    }
+
+    /// Whether no lock is waited for.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}

@@ -1,0 +1,365 @@
+//! Tables and books -> report: group, filter, name, sort.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use super::lock_name::{Evidence, LockNames};
+use super::report::{
+    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
+};
+use super::trust::Trust;
+use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
+use crate::attribute::{Attribution, Facts};
+use crate::correlate::{Counts, Tasks};
+use crate::kernel::Kernel;
+use crate::model::{
+    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+};
+use crate::order::OrderFaults;
+use crate::recording::{Origin, RecordedTarget};
+use crate::stacks::Stacks;
+
+/// Everything that a report is made of: the books and what the stages counted.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Sources<'a> {
+    pub origin: &'a Origin,
+    pub kernel: &'a Kernel,
+    pub kernel_symbols: &'a str,
+    pub stacks: &'a Stacks,
+    pub tasks: &'a Tasks,
+    pub attribution: &'a Attribution,
+    pub tables: &'a Tables,
+    pub counts: Counts,
+    pub lost: &'a BTreeMap<Option<Cpu>, u64>,
+    pub throttled: u64,
+    pub unreadable: Vec<(String, u64)>,
+    pub order: OrderFaults,
+    pub records: u64,
+    pub cpu_samples: u64,
+}
+
+/// One cell of the tables in words.
+struct Cell<'a> {
+    key: &'a CellKey,
+    stat: &'a WaitStat,
+    caller: Option<&'a str>,
+    wrappers: Vec<&'a str>,
+    lock: LockName,
+    task: TaskName,
+}
+
+/// Puts the answer to `query` into words.
+pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
+    let names = learn_names(sources);
+    let cells: Vec<Cell<'_>> = sources
+        .tables
+        .waits()
+        .map(|(key, stat)| cell(sources, &names, key, stat))
+        .filter(|cell| passes(cell, &query.filter))
+        .collect();
+    let mut total = WaitStat::default();
+    cells.iter().for_each(|cell| total.merge(cell.stat));
+    let mut report = Report {
+        header: header(sources),
+        by: query.by,
+        sort: query.sort,
+        top: query.top,
+        rows: rows(sources, &cells, query),
+        cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
+        trust: trust(sources, &cells),
+        total,
+    };
+    report.sort_rows();
+    report
+}
+
+fn facts<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a Facts> {
+    match key.kernel {
+        StackKey::Stack(stack) => sources.attribution.known(stack),
+        _ => None,
+    }
+}
+
+fn caller<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a str> {
+    let function = match key.kernel {
+        StackKey::Stack(stack) => sources.attribution.known(stack)?.site.caller,
+        StackKey::Site(site) => site,
+        StackKey::Folded => None,
+    };
+    function.map(|function| sources.kernel.name(function))
+}
+
+fn learn_names(sources: &Sources<'_>) -> LockNames {
+    let evidence = sources.tables.waits().map(|(key, _)| Evidence {
+        lock: key.lock,
+        lock_type: key.lock_type,
+        caller: caller(sources, key),
+    });
+    LockNames::learn(evidence, &sources.origin.host.release)
+}
+
+fn cell<'a>(
+    sources: &Sources<'a>,
+    names: &LockNames,
+    key: &'a CellKey,
+    stat: &'a WaitStat,
+) -> Cell<'a> {
+    let caller = caller(sources, key);
+    let wrappers = facts(sources, key).map_or(&[][..], |facts| &facts.site.wrappers);
+    let evidence = Evidence { lock: key.lock, lock_type: key.lock_type, caller };
+    Cell {
+        key,
+        stat,
+        caller,
+        wrappers: wrappers.iter().map(|&wrapper| sources.kernel.name(wrapper)).collect(),
+        lock: names.name(evidence, sources.kernel),
+        task: task_name(sources, key),
+    }
+}
+
+fn task_name(sources: &Sources<'_>, key: &CellKey) -> TaskName {
+    let pseudo = |comm: &str| TaskName { comm: comm.into(), pid: 0, tid: 0 };
+    match (key.context, key.task) {
+        (Context::Softirq, _) => pseudo("[softirq]"),
+        (Context::Hardirq, _) => pseudo("[hardirq]"),
+        (Context::Nmi, _) => pseudo("[nmi]"),
+        (Context::Task, TaskKey::Folded) => pseudo("[many tasks]"),
+        (Context::Task, TaskKey::Task(task)) => {
+            let info = sources.tasks.info(task);
+            let comm = match info.comm.as_ref() {
+                "" if info.id.0 == 0 => "swapper".to_owned(),
+                "" => format!("[task {}]", info.id.0),
+                comm => comm.to_owned(),
+            };
+            TaskName { comm, pid: info.pid, tid: info.id.0 }
+        }
+    }
+}
+
+fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
+    let any = |list: &[String], matches: &dyn Fn(&str) -> bool| {
+        list.is_empty() || list.iter().any(|wanted| matches(wanted))
+    };
+    let caller = |wanted: &str| {
+        cell.caller.iter().chain(&cell.wrappers).any(|function| function.contains(wanted))
+    };
+    (filter.lock_type.is_empty() || filter.lock_type.iter().any(|t| t.matches(cell.key.lock_type)))
+        && any(&filter.caller, &caller)
+        && any(&filter.lock, &|wanted| is_lock(cell, wanted))
+        && any(&filter.comm, &|wanted| cell.task.comm == wanted)
+        && (filter.pid.is_empty() || filter.pid.contains(&cell.task.pid))
+        && (filter.tid.is_empty() || filter.tid.contains(&cell.task.tid))
+}
+
+/// By name, in either spelling of the mmap_lock, or by address.
+fn is_lock(cell: &Cell<'_>, wanted: &str) -> bool {
+    let spelling = |name: &str| name.replace("mmap_sem", "mmap_lock");
+    let address = wanted.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    match address {
+        Some(address) => cell.key.lock.is_some_and(|lock| lock.0 == address),
+        None => spelling(&cell.lock.name) == spelling(wanted),
+    }
+}
+
+fn rows(sources: &Sources<'_>, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
+    let mut groups: HashMap<RowKey, Vec<&Cell<'_>>> = HashMap::new();
+    for cell in cells {
+        groups.entry(row_key(cell, query.by)).or_default().push(cell);
+    }
+    groups.into_iter().map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect()
+}
+
+fn row_key(cell: &Cell<'_>, by: GroupBy) -> RowKey {
+    let site = by == GroupBy::Site;
+    let lock = by == GroupBy::Lock;
+    RowKey {
+        lock_type: site.then_some(cell.key.lock_type),
+        lock_kind: lock.then_some(cell.key.lock_type.kind),
+        caller: cell.caller.filter(|_| site).map(str::to_owned),
+        wrappers: cell.wrappers.iter().filter(|_| site).map(|&w| w.to_owned()).collect(),
+        lock: (site || lock).then(|| cell.lock.clone()),
+        lock_addr: cell.key.lock.filter(|_| lock),
+        task: (by == GroupBy::Task).then(|| cell.task.clone()),
+    }
+}
+
+fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: bool) -> Row {
+    let mut stat = WaitStat::default();
+    let mut splits: BTreeMap<LockType, WaitStat> = BTreeMap::new();
+    for cell in cells {
+        stat.merge(cell.stat);
+        splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
+    }
+    let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
+    let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
+    Row { key, stat, splits, stacks }
+}
+
+fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
+    let mut shares: BTreeMap<(LockType, LockName, StackKey, StackId), WaitStat> = BTreeMap::new();
+    for cell in cells {
+        let key = (cell.key.lock_type, cell.lock.clone(), cell.key.kernel, cell.key.user);
+        shares.entry(key).or_default().merge(cell.stat);
+    }
+    let mut shares: Vec<StackShare> = shares
+        .into_iter()
+        .map(|((lock_type, lock, kernel, user), stat)| StackShare {
+            kernel: kernel_frames(sources, kernel),
+            user: user_frames(sources, user),
+            lock_type,
+            lock,
+            stat,
+        })
+        .collect();
+    shares.sort_by(|a, b| {
+        let words = |s: &StackShare| (s.kernel.clone(), s.user.clone(), s.lock_type);
+        b.stat.wait().cmp(&a.stat.wait()).then_with(|| words(a).cmp(&words(b)))
+    });
+    shares
+}
+
+fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<String> {
+    match kernel {
+        StackKey::Stack(stack) => {
+            sources.stacks.kernel(stack).iter().map(|&ip| frame(sources.kernel, ip)).collect()
+        }
+        StackKey::Site(Some(site)) => vec![sources.kernel.name(site).to_owned()],
+        StackKey::Site(None) | StackKey::Folded => vec!["[folded]".to_owned()],
+    }
+}
+
+fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
+    sources.stacks.user(user).iter().map(|frame| format!("{:#x}", frame.offset)).collect()
+}
+
+fn frame(kernel: &Kernel, ip: u64) -> String {
+    match kernel.symbol(ip) {
+        Some((name, offset)) => format!("{name}+{offset:#x}"),
+        None => format!("{ip:#x}"),
+    }
+}
+
+fn cpu_stacks(sources: &Sources<'_>, filter: &Filter) -> Vec<CpuStack> {
+    let stack = |(key, spun): (&crate::analyse::CpuKey, &crate::model::Spun)| {
+        let task = key.task.map(|task| sources.tasks.info(task));
+        let path = sources.attribution.known(key.kernel).and_then(|facts| facts.path);
+        CpuStack {
+            lock_type: path.map(|path| path.lock_type),
+            kernel: kernel_frames(sources, StackKey::Stack(key.kernel)),
+            user: user_frames(sources, key.user),
+            comm: task.map_or("[many tasks]".into(), |task| task.comm.to_string()),
+            samples: spun.samples,
+            time: spun.time,
+        }
+    };
+    let wanted = |stack: &CpuStack| filter.comm.is_empty() || filter.comm.contains(&stack.comm);
+    let mut stacks: Vec<CpuStack> = sources.tables.cpu().map(stack).filter(wanted).collect();
+    stacks.sort_by(|a, b| (&a.comm, &a.kernel, &a.user).cmp(&(&b.comm, &b.kernel, &b.user)));
+    stacks
+}
+
+fn header(sources: &Sources<'_>) -> Header {
+    let origin = sources.origin;
+    let target = match origin.settings.as_ref().map(|settings| &settings.target) {
+        Some(RecordedTarget::Command { command, .. }) => command.join(" "),
+        Some(RecordedTarget::Processes { pids }) => {
+            let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+            format!("pid {}", pids.join(", "))
+        }
+        Some(RecordedTarget::System) => "the whole machine".into(),
+        None => origin.command_line.join(" "),
+    };
+    let span = sources.tables.span().unwrap_or_default();
+    let sampled = sources.cpu_samples > 0;
+    Header {
+        target,
+        kernel: origin.host.release.clone(),
+        cpus: origin.host.cpus_online,
+        elapsed: span.1.since(span.0),
+        threads: sources.tasks.len() as u64,
+        cpu_time: sampled.then(|| sources.tables.cpu_total().time),
+    }
+}
+
+fn trust(sources: &Sources<'_>, cells: &[Cell<'_>]) -> Trust {
+    let origin = sources.origin;
+    let share = |wanted: &dyn Fn(&Cell<'_>) -> bool| -> Nanos {
+        cells.iter().filter(|cell| wanted(cell)).map(|cell| cell.stat.wait()).sum()
+    };
+    let settings = origin.settings.as_ref();
+    let mut notes = origin.warnings.clone();
+    notes.extend(settings.into_iter().flat_map(|settings| settings.notes.clone()));
+    Trust {
+        records: sources.records,
+        counts: sources.counts,
+        lost: sources.lost.iter().map(|(&cpu, &lost)| (cpu, lost)).collect(),
+        throttled: sources.throttled,
+        unreadable: sources.unreadable.clone(),
+        out_of_order: sources.order.out_of_order,
+        cpu_samples: sources.cpu_samples,
+        cpu_event: cpu_event(origin),
+        floor: origin.floor(),
+        caller_named: share(&|cell| cell.caller.is_some()),
+        lock_named: share(&|cell| cell.lock.evidence != NameEvidence::Caller),
+        wait: share(&|_| true),
+        kernel_symbols: sources.kernel_symbols.to_owned(),
+        folded_keys: sources.tables.folded() + sources.stacks.refused(),
+        rung: rung(origin),
+        recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
+        cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),
+        notes,
+    }
+}
+
+fn cpu_event(origin: &Origin) -> Option<(String, Nanos)> {
+    use lockprof_collectors::perf::attr::{event_type, flag, software};
+    let clocks = [software::CPU_CLOCK, software::TASK_CLOCK];
+    let event = origin.events.iter().find(|event| match event.attr.kind {
+        event_type::SOFTWARE => clocks.contains(&event.attr.config),
+        event_type::TRACEPOINT => false,
+        _ => true,
+    })?;
+    let attr = &event.attr;
+    let period = match attr.has(flag::FREQ) {
+        true => 1_000_000_000u64.checked_div(attr.sample_period).unwrap_or(0),
+        false => attr.sample_period,
+    };
+    Some((event.name.clone(), Nanos(period)))
+}
+
+/// What was traced: the rung of the ladder that this recording stands on.
+fn rung(origin: &Origin) -> String {
+    let has = |name: &str| origin.events.iter().any(|event| event.name == name);
+    match (has("lock:contention_begin"), has("lock:contention_end"), cpu_event(origin).is_some()) {
+        (true, true, true) => "contention events and CPU samples",
+        (true, true, false) => "contention events; untraced spin is not seen without CPU samples",
+        (true, false, _) => "begins only: counts and sites, no wait times",
+        (false, _, true) => "CPU samples only: spinning is seen, sleeping is not",
+        (false, _, false) => "no contention events: nothing to report",
+    }
+    .into()
+}
+
+impl Report {
+    /// Sorts rows by the report's key, largest first, then by words.
+    pub(super) fn sort_rows(&mut self) {
+        let sort = self.sort;
+        self.rows.sort_by(|a, b| {
+            let (left, right) = (weight(sort, &a.stat), weight(sort, &b.stat));
+            right.cmp(&left).then_with(|| a.key.cmp(&b.key))
+        });
+    }
+}
+
+fn weight(sort: SortKey, stat: &WaitStat) -> u64 {
+    match sort {
+        SortKey::Wait => stat.wait().0,
+        SortKey::Contended => stat.contended(),
+        SortKey::WaitTotal => stat.traced().0,
+        SortKey::WaitMax => stat.ended.max.0,
+        SortKey::WaitMin => stat.ended.min.0,
+        SortKey::AvgWait => stat.ended.avg().map_or(0, |avg| avg.0),
+    }
+}
