@@ -1,0 +1,101 @@
+//! All of stderr: errors with their hints, warnings, notes.
+//!
+//! ```text
+//! error: cannot read `x.data`: No such file or directory
+//!
+//! hint: record one with: lockprof record -- COMMAND
+//! ```
+
+#![allow(clippy::print_stderr)]
+
+use std::fmt::{self, Display};
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+
+use crate::render::escape::terminal as escaped;
+
+/// A failure, with what to type instead when that is known, and the exit status.
+#[derive(Debug)]
+pub struct Failure {
+    error: anyhow::Error,
+    hint: Option<String>,
+    status: u8,
+}
+
+/// Our own failure while a command is being recorded, as `env` and `timeout` have it.
+pub const STATUS_OF_RECORD: u8 = 125;
+
+impl Failure {
+    /// A failure with exit status 2.
+    pub fn new(error: impl Into<anyhow::Error>) -> Failure {
+        Failure { error: error.into(), hint: None, status: 2 }
+    }
+
+    /// What to type instead.
+    pub fn hint(self, hint: impl Into<Option<String>>) -> Failure {
+        Failure { hint: hint.into(), ..self }
+    }
+
+    /// Another exit status.
+    pub fn status(self, status: u8) -> Failure {
+        Failure { status, ..self }
+    }
+
+    /// Says what went wrong. A reader that went away (broken pipe) is success.
+    pub fn report(&self) -> ExitCode {
+        if self.is_broken_pipe() {
+            return ExitCode::SUCCESS;
+        }
+        eprintln!("error: {}", escaped(&format!("{:#}", self.error)));
+        if let Some(hint) = &self.hint {
+            eprintln!("\nhint: {}", escaped_lines(hint));
+        }
+        ExitCode::from(self.status)
+    }
+
+    fn is_broken_pipe(&self) -> bool {
+        let io = self.error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+        io.map(io::Error::kind).any(|kind| kind == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::new(error)
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
+/// Something went differently than asked; the work goes on.
+pub fn warn(text: impl Display) {
+    eprintln!("warning: {}", escaped(&text.to_string()));
+}
+
+/// Something the user may want to know.
+pub fn note(text: impl Display) {
+    eprintln!("lockprof: {}", escaped(&text.to_string()));
+}
+
+/// Overwrites the status line, on a terminal only.
+pub fn status(text: impl Display) {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{}", escaped(&text.to_string()));
+    }
+}
+
+/// Takes the status line away.
+pub fn clear_status() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+/// Hints have several lines; each is escaped by itself.
+fn escaped_lines(text: &str) -> String {
+    text.lines().map(|line| escaped(line).into_owned()).collect::<Vec<_>>().join("\n")
+}
