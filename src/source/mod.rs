@@ -2,8 +2,10 @@
 //!
 //! Out: an [`Origin`](crate::recording::Origin) once, then [`Round`]s.
 
+mod replay;
 mod synthetic;
 
+pub use replay::Replay;
 pub use synthetic::{At, Synthetic};
 
 /// Whole records, back to back, as they stand in rings and files.
