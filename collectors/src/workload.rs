@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
@@ -66,6 +67,9 @@ impl WorkloadError {
     }
 }
 
+/// Held while a stub's end of its gate can be inherited, so that no other stub keeps it open.
+static STARTING: Mutex<()> = Mutex::new(());
+
 /// A command that waits to be released, runs, or has ended.
 ///
 /// Dropped before its release, the stub is ended and reaped and the command never runs. Dropped
@@ -84,7 +88,8 @@ impl Workload {
         let program = command.first().ok_or(WorkloadError::Empty)?.clone();
         let (stub_program, stub_args) = stub.split_first().ok_or(WorkloadError::Empty)?;
         let (ours, theirs) = UnixStream::pair().map_err(WorkloadError::Stub)?;
-        // The stub inherits its end; std opens everything close-on-exec.
+        // Between the next line and the end of `theirs` any process started here inherits it.
+        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(|e| WorkloadError::Stub(e.into()))?;
         let mut child = Command::new(stub_program)
             .args(stub_args)
@@ -92,6 +97,7 @@ impl Workload {
             .args(command)
             .spawn()
             .map_err(WorkloadError::Stub)?;
+        drop(theirs);
         match pidfd_of(&child) {
             Ok(pidfd) => Ok(Workload { program, child, pidfd, gate: Some(ours) }),
             Err(error) => {
