@@ -205,7 +205,8 @@ fn shell_status(status: ExitStatus) -> i32 {
 /// The stub's whole work: waits at the gate, then becomes the command. Comes back only with an error,
 /// which the one who released it has been told too.
 ///
-/// To be called first thing in `main`: it takes over the inherited fd `gate`.
+/// To be called first thing in `main`, on the main thread: it takes over the inherited fd `gate`, and
+/// events that were opened on the process follow the main thread only.
 pub fn exec_stub(gate: RawFd, command: &[OsString]) -> io::Error {
     let mut gate = match wait_at(gate) {
         Ok(gate) => gate,

@@ -3,6 +3,8 @@
 //! In: `EXE --exact --nocapture -- stub FD COMMAND...`, which libtest takes for names of tests to
 //! run; only `stub` is one.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ffi::OsString;
 use std::fs;
 
@@ -11,7 +13,8 @@ use lockprof_collectors::workload::{Workload, WorkloadError, exec_stub};
 fn stub_command() -> Vec<OsString> {
     let exe = std::env::current_exe().unwrap().into_os_string();
     let mut command = vec![exe];
-    command.extend(["--exact", "--nocapture", "--", "stub"].map(OsString::from));
+    command
+        .extend(["--exact", "--nocapture", "--test-threads=1", "--", "stub"].map(OsString::from));
     command
 }
 

@@ -5,6 +5,8 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::attr::{Attr, read_format};
 use super::sys::{self, Syscall, SyscallError, syscall};
 
@@ -37,12 +39,15 @@ pub(crate) struct EventFd {
 }
 
 impl EventFd {
-    /// Opens the event; `name` is for the error.
+    /// Opens the event; `name` is for the error. When fds have run out, RLIMIT_NOFILE is raised as
+    /// far as we may.
     pub(crate) fn open(attr: &Attr, name: &str, place: Place) -> Result<EventFd, SyscallError> {
-        let fd = sys::open_event(attr, place.task, place.cpu).map_err(|errno| SyscallError {
-            call: format!("perf_event_open({name}) {}", place.words()),
-            errno,
-        })?;
+        let opened = match sys::open_event(attr, place.task, place.cpu) {
+            Err(libc::EMFILE) if raise_file_limit() => sys::open_event(attr, place.task, place.cpu),
+            opened => opened,
+        };
+        let call = || format!("perf_event_open({name}) {}", place.words());
+        let fd = opened.map_err(|errno| SyscallError { call: call(), errno })?;
         Ok(EventFd { fd })
     }
 
@@ -92,6 +97,13 @@ impl EventFd {
             Err(errno) => Err(SyscallError { call: name.to_owned(), errno }),
         }
     }
+}
+
+/// Raises the soft limit of open files to the hard one. False when it stands there already.
+fn raise_file_limit() -> bool {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok()
 }
 
 impl AsFd for EventFd {
