@@ -20,6 +20,12 @@ pub mod event_type {
     pub const TRACEPOINT: u32 = 2;
 }
 
+/// `attr.config` of a hardware event.
+pub mod hardware {
+    #![allow(missing_docs)]
+    pub const CPU_CYCLES: u64 = 0;
+}
+
 /// `attr.config` of a software event.
 pub mod software {
     #![allow(missing_docs)]
@@ -77,6 +83,8 @@ pub mod flag {
     pub const INHERIT: u64 = 1 << 1;
     pub const EXCLUDE_USER: u64 = 1 << 4;
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
+    pub const EXCLUDE_HV: u64 = 1 << 6;
+    pub const EXCLUDE_IDLE: u64 = 1 << 7;
     pub const MMAP: u64 = 1 << 8;
     pub const COMM: u64 = 1 << 9;
     pub const FREQ: u64 = 1 << 10;

@@ -1,0 +1,152 @@
+//! Sessions on a kernel of the test's own: what is asked for, in which order, and what errors become.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+use crate::perf::sys::Syscall;
+use crate::perf::sys_fake::{any_fd, install};
+
+/// What a session asked the kernel for, one word a call.
+type Log = Rc<RefCell<Vec<String>>>;
+
+/// A kernel that grants everything that `refuse` does not, with rings of zeroes.
+fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
+    let log = Log::default();
+    let written = Rc::clone(&log);
+    let mut ids = 100..;
+    let mut rings: Vec<Vec<u64>> = Vec::new();
+    install(move |call| {
+        if let Some(errno) = refuse(&call) {
+            return Err(errno);
+        }
+        let mut log = written.borrow_mut();
+        match call {
+            Syscall::Open { attr, pid, cpu } => {
+                let whose = if pid == own_pid() { "own".to_owned() } else { pid.to_string() };
+                log.push(format!("open {} {whose} {cpu}", attr.config));
+                return Ok(any_fd());
+            }
+            Syscall::Id { id, .. } => *id = ids.next().unwrap(),
+            Syscall::SetFilter { filter, .. } => {
+                log.push(format!("filter {}", filter.to_str().unwrap()));
+            }
+            Syscall::Map { bytes, .. } => {
+                log.push("map".to_owned());
+                let mut ring = vec![0_u64; bytes / 8];
+                let at = ring.as_mut_ptr().expose_provenance();
+                rings.push(ring);
+                return Ok(at);
+            }
+            Syscall::Unmap { .. } => log.push("unmap".to_owned()),
+            Syscall::SetOutput { .. } => log.push("output".to_owned()),
+            Syscall::Enable { .. } => log.push("enable".to_owned()),
+            Syscall::Disable { .. } => log.push("disable".to_owned()),
+            Syscall::Read { into, .. } => {
+                into[16..24].copy_from_slice(&5_u64.to_ne_bytes());
+            }
+        }
+        Ok(0)
+    });
+    log
+}
+
+fn plan(scope: Scope) -> Plan {
+    let filtered = EventSpec::new("a:b", event_type::TRACEPOINT, 41).with_filter("flags != 32");
+    let events = vec![filtered, EventSpec::new("c:d", event_type::TRACEPOINT, 42)];
+    Plan { events, scope, ring_pages: 1, clockid: None }
+}
+
+fn tasks(tasks: &[i32]) -> Plan {
+    plan(Scope::Tasks {
+        tasks: tasks.to_vec(),
+        cpus: vec![0, 1],
+        inherit: true,
+        enable_on_exec: true,
+    })
+}
+
+#[test]
+fn every_event_of_every_task_and_cpu_writes_into_the_ring_of_its_cpu() {
+    let log = kernel(|_| None);
+    let session = Session::open(&tasks(&[7, 8])).unwrap();
+    assert_eq!(session.ids(), [vec![100, 101, 104, 105], vec![102, 103, 106, 107]]);
+    let probes_and_rings = 2 + 4;
+    assert_eq!(log.borrow()[..2], ["open 41 own -1", "open 42 own -1"]);
+    assert_eq!(log.borrow()[2..4], ["open 9 own 0", "map"]);
+    assert_eq!(
+        log.borrow()[probes_and_rings..][..5],
+        ["open 41 7 0", "filter flags != 32", "output", "open 41 7 1", "filter flags != 32"]
+    );
+    drop(session);
+    assert_eq!(log.borrow().iter().filter(|call| *call == "unmap").count(), 2);
+}
+
+#[test]
+fn tasks_that_are_gone_are_passed_over_and_none_left_is_an_error() {
+    let gone = |pid| {
+        move |call: &Syscall<'_>| match call {
+            Syscall::Open { pid: asked, .. } if *asked == pid => Some(libc::ESRCH),
+            _ => None,
+        }
+    };
+    kernel(gone(7));
+    assert_eq!(Session::open(&tasks(&[7, 8])).unwrap().instances(), 4);
+    let error = Session::open(&tasks(&[7])).unwrap_err();
+    assert_eq!(error, SessionError::NoSuchTask { tasks: vec![7] });
+    assert_eq!(error.to_string(), "no such task: 7");
+}
+
+#[test]
+fn a_cpu_that_went_away_has_no_ring() {
+    kernel(|call| match call {
+        Syscall::Open { cpu: 1, .. } => Some(libc::ENODEV),
+        _ => None,
+    });
+    let both = plan(Scope::SystemWide { cpus: vec![0, 1] });
+    let session = Session::open(&both).unwrap();
+    assert_eq!(session.cpus().collect::<Vec<_>>(), [0]);
+    assert_eq!(session.instances(), 2);
+    let error = Session::open(&plan(Scope::SystemWide { cpus: vec![1] })).unwrap_err();
+    assert_eq!(error, SessionError::NoSuchCpu { cpus: vec![1] });
+}
+
+#[test]
+fn files_that_run_out_and_memory_that_may_not_be_locked_are_errors_of_their_own() {
+    kernel(|call| match call {
+        Syscall::Open { pid: 8, .. } => Some(libc::EMFILE),
+        _ => None,
+    });
+    let error = Session::open(&tasks(&[7, 8])).unwrap_err();
+    assert!(matches!(error, SessionError::TooManyFiles { .. }), "{error:?}");
+    kernel(|call| matches!(call, Syscall::Map { .. }).then_some(libc::EPERM));
+    let error = Session::open(&tasks(&[7])).unwrap_err();
+    let kib = 2 * rustix::param::page_size() / 1024;
+    assert_eq!(error, SessionError::LockedMemory { kib, cpu: 0 });
+}
+
+#[test]
+fn no_rights_is_told_with_the_event_that_was_refused() {
+    kernel(|call| matches!(call, Syscall::Open { .. }).then_some(libc::EACCES));
+    let error = Session::open(&tasks(&[7])).unwrap_err().to_string();
+    assert!(error.starts_with("perf_event_open(a:b) of task"), "{error}");
+}
+
+#[test]
+fn lost_samples_are_counted_for_each_instance() {
+    kernel(|_| None);
+    let session = Session::open(&plan(Scope::SystemWide { cpus: vec![3] })).unwrap();
+    let lost = |event, id| LostCount { event, id, cpu: 3, lost: 5 };
+    assert_eq!(session.lost_counts().unwrap(), [lost(0, 100), lost(1, 101)]);
+}
+
+#[test]
+fn what_was_held_comes_with_the_next_round() {
+    kernel(|_| None);
+    let mut session = Session::open(&plan(Scope::SystemWide { cpus: vec![0] })).unwrap();
+    session.held = b"held".to_vec();
+    let mut round = b"before ".to_vec();
+    assert_eq!(session.drain(&mut round), 4);
+    assert_eq!(session.drain(&mut round), 0);
+    assert_eq!(round, b"before held");
+}

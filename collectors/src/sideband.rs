@@ -1,0 +1,58 @@
+//! The sideband: which tasks and kernel symbols come and go, and what runs where.
+//!
+//! In: what of it is wanted. Out: one dummy event, which never takes a sample. Always the last event
+//! of a plan. What it costs: a record for each fork, exit, exec and rename of a task; two of 48 bytes
+//! for each context switch; and, with [`Sideband::mmaps`], one for each mapping that is made or
+//! changed, written while `mmap_lock` is held.
+
+use crate::Collector;
+use crate::perf::attr::{event_type, flag, software};
+use crate::perf::plan::EventSpec;
+use crate::procfs::tracefs::{TracefsError, Tracepoints};
+
+/// Records tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sideband {
+    /// Executable mappings as they are made. Without it maps are known from `/proc` only.
+    pub mmaps: bool,
+    /// Context switches.
+    pub switches: bool,
+}
+
+impl Collector for Sideband {
+    fn name(&self) -> &'static str {
+        "sideband"
+    }
+
+    fn tracepoints(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn events(&self, _: &Tracepoints) -> Result<Vec<EventSpec>, TracefsError> {
+        let mut spec = EventSpec::new("dummy", event_type::SOFTWARE, software::DUMMY);
+        // A period, so that perf does not take it for an event whose period is unknown.
+        spec.attr.sample_period = 1;
+        spec.attr.flags |= flag::COMM | flag::COMM_EXEC | flag::TASK | flag::KSYMBOL;
+        // mmap2 is an option of mmap: it says in which form. Never mmap_data, which adds every
+        // anonymous mapping.
+        spec.attr.flags |= if self.mmaps { flag::MMAP | flag::MMAP2 } else { 0 };
+        spec.attr.flags |= if self.switches { flag::CONTEXT_SWITCH } else { 0 };
+        Ok(vec![spec])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_and_switches_are_recorded_only_when_wanted() {
+        let flags = |mmaps, switches| {
+            Sideband { mmaps, switches }.events(&Tracepoints::default()).unwrap()[0].attr.flags
+        };
+        let maps = flag::MMAP | flag::MMAP2;
+        assert_eq!(flags(true, false) & !flags(false, false), maps);
+        assert_eq!(flags(false, true) & !flags(false, false), flag::CONTEXT_SWITCH);
+        assert_eq!(flags(true, true) & flag::MMAP_DATA, 0);
+    }
+}
