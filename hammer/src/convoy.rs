@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use crate::crew::{self, Job};
+use crate::crew::{self, Job, Pace};
 use crate::mmap_sem::job;
 use crate::outcome::Label;
 use crate::region::{Side, Sizing};
@@ -36,7 +36,7 @@ impl Convoy {
     /// Measures the calls alone, then lets the threads contend for `seconds`.
     pub fn run(&self) -> Result<Outcome, Error> {
         let pause = self.hold.target()?.unwrap_or_default().div_f64(PAUSE_DIVISOR);
-        let with_pause = |job: Job<'static>| Job { pause, ..job };
+        let with_pause = |job: Job<'static>| Job { pace: Pace::Watch(pause), ..job };
         let long = Sizing::find(Side::Write, self.hold)?;
         let short = Sizing::find(Side::Write, Hold::Short)?;
         let mut jobs = vec![with_pause(job(LONG, long)?)];

@@ -9,12 +9,12 @@
 //! and the deadline a thread makes its calls, reads its clock and nothing else: it allocates
 //! nothing, and no thread starts or ends, since both would take the mmap lock.
 
-use std::fs;
 use std::io;
 use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::preemption::Preemption;
 use crate::{Error, sys};
 
 /// What one thread does.
@@ -25,10 +25,18 @@ pub(crate) struct Job<'a> {
     pub(crate) call_name: &'static str,
     /// The call that takes the lock.
     pub(crate) call: Box<dyn FnMut() -> io::Result<()> + Send + 'a>,
-    /// How long to sleep after each call; zero goes on at once.
-    pub(crate) pause: Duration,
     /// What the call takes when nobody else wants the lock.
     pub(crate) uncontended: Duration,
+    pub(crate) pace: Pace,
+}
+
+/// What is done between two calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Nothing: calls of microseconds, which two more system calls would thin out.
+    Rush,
+    /// The time preempted is read, then the thread sleeps for this long; zero goes on at once.
+    Watch(Duration),
 }
 
 /// What one thread did.
@@ -40,16 +48,18 @@ pub(crate) struct Tally {
     /// Wall time inside the calls.
     pub(crate) in_calls: Duration,
     pub(crate) longest_call: Duration,
-    /// Time on a run queue without a CPU, in calls and between them (schedstat).
-    pub(crate) runnable: Duration,
+    /// Time inside the calls without a CPU because another thread took it; none with
+    /// [`Pace::Rush`].
+    pub(crate) preempted: Option<Duration>,
     pub(crate) uncontended: Duration,
 }
 
 impl Tally {
-    /// Wall time inside the calls less what they take uncontended. Not cut off at zero for each
-    /// call, which would turn noise of the clock into waiting.
+    /// Wall time inside the calls less what they take uncontended and less preemption. Not cut
+    /// off at zero for each call, which would turn noise of the clock into waiting.
     pub(crate) fn waited(&self) -> Duration {
         let own = self.uncontended.as_nanos() * u128::from(self.ops);
+        let own = own + self.preempted.unwrap_or_default().as_nanos();
         let waited = self.in_calls.as_nanos().saturating_sub(own);
         Duration::from_nanos(u64::try_from(waited).unwrap_or(u64::MAX))
     }
@@ -90,18 +100,21 @@ fn join(name: &str, thread: ScopedJoinHandle<'_, Result<Tally, Error>>) -> Resul
 
 /// The life of one thread. Stays until all others are done, even after an error.
 fn work(mut job: Job<'_>, gate: &Gate, leave: &Barrier) -> Result<Tally, Error> {
-    let before = run_delay();
+    let preemption = match job.pace {
+        Pace::Rush => None,
+        Pace::Watch(_) => Preemption::of_this_thread(),
+    };
     let Some(time) = gate.enter() else { return Ok(Tally::default()) };
-    let tally = repeat(&mut job, time);
+    let tally = repeat(&mut job, preemption, time);
     leave.wait();
-    let runnable = run_delay().saturating_sub(before);
-    let tally = tally.map_err(Error::call(job.call_name))?;
-    Ok(Tally { runnable, ..tally })
+    tally.map_err(Error::call(job.call_name))
 }
 
-/// Calls until `time` has passed. One reading of the clock ends a call and begins the next.
-fn repeat(job: &mut Job<'_>, time: Duration) -> io::Result<Tally> {
-    let mut tally = Tally { uncontended: job.uncontended, ..Tally::default() };
+/// Calls until `time` has passed.
+fn repeat(job: &mut Job<'_>, watch: Option<Preemption>, time: Duration) -> io::Result<Tally> {
+    let preempted = watch.as_ref().map(|_| Duration::ZERO);
+    let mut tally = Tally { uncontended: job.uncontended, preempted, ..Tally::default() };
+    let mut watch = watch;
     let start = Instant::now();
     let mut begin = start;
     while begin - start < time {
@@ -112,14 +125,26 @@ fn repeat(job: &mut Job<'_>, time: Duration) -> io::Result<Tally> {
         tally.in_calls += call;
         tally.longest_call = tally.longest_call.max(call);
         tally.elapsed = end - start;
-        begin = if job.pause.is_zero() {
-            end
-        } else {
-            thread::sleep(job.pause);
-            Instant::now()
-        };
+        if let (Some(watch), Some(preempted)) = (&mut watch, &mut tally.preempted) {
+            *preempted += watch.since_last()?.min(call);
+        }
+        // Without anything in between, one reading of the clock ends a call and begins the next.
+        begin = end;
+        if let Pace::Watch(pause) = job.pace {
+            rest(pause, &mut watch)?;
+            begin = Instant::now();
+        }
     }
     Ok(tally)
+}
+
+/// Sleeps, and forgets what happened meanwhile.
+fn rest(pause: Duration, watch: &mut Option<Preemption>) -> io::Result<()> {
+    if pause.is_zero() {
+        return Ok(());
+    }
+    thread::sleep(pause);
+    watch.as_mut().map_or(Ok(()), |watch| watch.since_last().map(drop))
 }
 
 /// What a call takes when nobody else wants the lock: the median of nine means, in CPU time of
@@ -145,14 +170,6 @@ pub(crate) fn uncontended(mut call: impl FnMut() -> io::Result<()>) -> io::Resul
     }
     means.sort_unstable();
     Ok(means[MEANS / 2])
-}
-
-/// Time that the calling thread spent runnable without a CPU since its start: the second number of
-/// `/proc/thread-self/schedstat`, in ns. Zero on kernels without CONFIG_SCHED_INFO.
-fn run_delay() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = text.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
-    Duration::from_nanos(nanos.unwrap_or(0))
 }
 
 /// Holds all threads until the last one has arrived.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
-use crate::crew::{self, Job};
+use crate::crew::{self, Job, Pace};
 use crate::outcome::Label;
 use crate::{Error, Outcome, sys};
 
@@ -35,14 +35,8 @@ impl DirectoryRwsem {
             let file = directory.0.join(format!("file-{number}"));
             let call = move || make_and_remove(&file);
             let uncontended = crew::uncontended(&call).map_err(Error::call(CALL))?;
-            let pause = Duration::ZERO;
-            jobs.push(Job {
-                name: COMM,
-                call_name: CALL,
-                call: Box::new(call),
-                pause,
-                uncontended,
-            });
+            let pace = Pace::Rush;
+            jobs.push(Job { name: COMM, call_name: CALL, call: Box::new(call), uncontended, pace });
         }
         let tallies = crew::run(jobs, self.seconds)?;
         let label = Label { name: "writers", comm: COMM, call: CALL };

@@ -5,7 +5,7 @@
 use std::io::{self, PipeReader};
 use std::time::Duration;
 
-use crate::crew::{self, Job};
+use crate::crew::{self, Job, Pace};
 use crate::outcome::Label;
 use crate::{Error, Outcome};
 
@@ -29,14 +29,8 @@ impl FdTable {
         for descriptor in &descriptors {
             let call = || descriptor.try_clone().map(drop);
             let uncontended = crew::uncontended(call).map_err(Error::call(CALL))?;
-            let pause = Duration::ZERO;
-            jobs.push(Job {
-                name: COMM,
-                call_name: CALL,
-                call: Box::new(call),
-                pause,
-                uncontended,
-            });
+            let pace = Pace::Rush;
+            jobs.push(Job { name: COMM, call_name: CALL, call: Box::new(call), uncontended, pace });
         }
         let tallies = crew::run(jobs, self.seconds)?;
         let label = Label { name: "writers", comm: COMM, call: CALL };

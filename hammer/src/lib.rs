@@ -22,6 +22,7 @@ mod hold;
 mod mmap_sem;
 mod outcome;
 mod pipe_mutex;
+mod preemption;
 mod region;
 mod sys;
 

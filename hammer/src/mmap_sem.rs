@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::crew::{self, Job};
+use crate::crew::{self, Job, Pace};
 use crate::outcome::Label;
 use crate::region::{Calibrated, Side, Sizing};
 use crate::{Error, Hold, Outcome};
@@ -67,5 +67,6 @@ pub(crate) fn job(name: &'static str, sizing: Sizing) -> Result<Job<'static>, Er
     let Calibrated { mut region, uncontended } = sizing.region()?;
     let call_name = sizing.call_name(&region);
     let call = Box::new(move || sizing.call(&mut region));
-    Ok(Job { name, call_name, call, pause: Duration::ZERO, uncontended })
+    let pace = if sizing.calibrated() { Pace::Watch(Duration::ZERO) } else { Pace::Rush };
+    Ok(Job { name, call_name, call, uncontended, pace })
 }

@@ -83,8 +83,9 @@ pub struct Waiting {
     pub wait_avg_ns: u64,
     /// Wall time inside the calls, sum of all threads: waiting and work.
     pub call_total_ns: u64,
-    /// Time runnable without a CPU, inside calls and between them, sum of all threads.
-    pub runnable_ns: u64,
+    /// Time inside the calls without a CPU because another thread took it, sum of all threads; not
+    /// in `wait_total_ns`. None where it was not measured, and is in it: with short holds.
+    pub preempted_ns: Option<u64>,
 }
 
 /// The words of a group.
@@ -149,11 +150,12 @@ impl Waiting {
     fn of(tallies: &[Tally], ops: u64) -> Waiting {
         let sum = |of: fn(&Tally) -> Duration| tallies.iter().map(|tally| nanos(of(tally))).sum();
         let wait_total_ns: u64 = sum(Tally::waited);
+        let preempted: Option<Duration> = tallies.iter().map(|tally| tally.preempted).sum();
         Waiting {
             wait_total_ns,
             wait_avg_ns: wait_total_ns / ops.max(1),
             call_total_ns: sum(|tally| tally.in_calls),
-            runnable_ns: sum(|tally| tally.runnable),
+            preempted_ns: preempted.map(nanos),
         }
     }
 }
@@ -183,8 +185,11 @@ impl fmt::Display for Group {
         write!(f, "    one takes    {} uncontended, ", Time(self.uncontended_ns))?;
         writeln!(f, "{} avg, {} max", Time(self.call_avg_ns), Time(self.call_max_ns))?;
         write!(f, "    waiting      {} total, ", Time(waiting.wait_total_ns))?;
-        write!(f, "{} avg by the threads' clocks; ", Time(waiting.wait_avg_ns))?;
-        write!(f, "{} runnable without a CPU", Time(waiting.runnable_ns))?;
+        write!(f, "{} avg by the threads' clocks", Time(waiting.wait_avg_ns))?;
+        match waiting.preempted_ns {
+            Some(nanos) => write!(f, "; preempted for another {}", Time(nanos))?,
+            None => write!(f, ", preemption included")?,
+        }
         match &self.fairness {
             Some(fairness) if *threads > 1 => write!(f, "\n    fairness     {fairness}"),
             _ => Ok(()),

@@ -7,7 +7,7 @@
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::time::Duration;
 
-use crate::crew::{self, Job};
+use crate::crew::{self, Job, Pace};
 use crate::outcome::Label;
 use crate::{Error, Outcome};
 
@@ -30,8 +30,8 @@ impl PipeMutex {
             name: COMM,
             call_name: CALL,
             call: Box::new(call),
-            pause: Duration::ZERO,
             uncontended,
+            pace: Pace::Rush,
         };
         let tallies = crew::run((0..self.threads).map(|_| job()).collect(), self.seconds)?;
         let label = Label { name: "writers", comm: COMM, call: CALL };

@@ -139,6 +139,11 @@ impl Sizing {
         Ok(Calibrated { region, uncontended })
     }
 
+    /// Whether the size was made to fit a hold time.
+    pub(crate) fn calibrated(self) -> bool {
+        self.calibrated
+    }
+
     /// Makes the call once.
     pub(crate) fn call(self, region: &mut Region) -> io::Result<()> {
         match (self.side, self.calibrated) {

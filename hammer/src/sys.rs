@@ -157,6 +157,28 @@ pub(crate) fn thread_cpu_time() -> io::Result<Duration> {
     Ok(Duration::new(seconds, nanos))
 }
 
+/// How often a thread left its CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    /// Because it slept.
+    pub(crate) voluntary: u64,
+    /// Because another thread got the CPU.
+    pub(crate) involuntary: u64,
+}
+
+/// Context switches of the calling thread. getrusage(2), RUSAGE_THREAD.
+pub(crate) fn thread_switches() -> io::Result<Switches> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is room for an rusage, to be written.
+    check(unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) })?;
+    // SAFETY: an rusage is numbers only, so all zeros are one too, and the call has filled it.
+    let usage = unsafe { usage.assume_init() };
+    Ok(Switches {
+        voluntary: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+        involuntary: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
+    })
+}
+
 /// Makes an empty regular file without opening it, so that no file descriptor table is involved.
 /// mknod(2).
 pub(crate) fn make_file(path: &Path) -> io::Result<()> {
