@@ -9,8 +9,7 @@
 //! ```
 //!
 //! All threads sleep between their calls, so that the waits have one cause: the short ones wait
-//! for the long one, hardly for each other, and there are CPUs to spare, so nobody is preempted
-//! while holding. The wait of the long thread itself is a small difference of large numbers: it
+//! for the long one and hardly for each other, and few threads are runnable at a time. The wait of the long thread itself is a small difference of large numbers: it
 //! is printed, but it is the short threads' wait that is exact (to microseconds a call).
 
 use std::time::Duration;
@@ -35,7 +34,7 @@ pub struct Convoy {
 impl Convoy {
     /// Measures the calls alone, then lets the threads contend for `seconds`.
     pub fn run(&self) -> Result<Outcome, Error> {
-        let pause = self.hold.target()?.unwrap_or_default().div_f64(PAUSE_DIVISOR);
+        let pause = self.hold.target()?.ok_or(Error::ShortConvoy)? / PAUSE_DIVISOR;
         let with_pause = |job: Job<'static>| Job { pace: Pace::Watch(pause), ..job };
         let long = Sizing::find(Side::Write, self.hold)?;
         let short = Sizing::find(Side::Write, Hold::Short)?;
@@ -53,5 +52,5 @@ impl Convoy {
 
 const LONG: &str = "hammer-long";
 const SHORT: &str = "hammer-short";
-/// All threads sleep for this part of the long hold after each call.
-const PAUSE_DIVISOR: f64 = 8.0;
+/// All threads sleep for an eighth of the long hold after each call.
+const PAUSE_DIVISOR: u32 = 8;

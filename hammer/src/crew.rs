@@ -14,7 +14,7 @@ use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::preemption::Preemption;
+use crate::preemption::{Preemption, Runnable};
 use crate::{Error, sys};
 
 /// What one thread does.
@@ -43,14 +43,13 @@ pub(crate) enum Pace {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub(crate) ops: u64,
-    /// From the gate to the end of the last call.
+    /// From the gate to the end of the last call, or of the pause after it.
     pub(crate) elapsed: Duration,
     /// Wall time inside the calls.
     pub(crate) in_calls: Duration,
     pub(crate) longest_call: Duration,
-    /// Time inside the calls without a CPU because another thread took it; none with
-    /// [`Pace::Rush`].
-    pub(crate) preempted: Option<Duration>,
+    /// Time inside the calls that it could have run but had no CPU; none with [`Pace::Rush`].
+    pub(crate) runnable: Option<Runnable>,
     pub(crate) uncontended: Duration,
 }
 
@@ -59,7 +58,7 @@ impl Tally {
     /// off at zero for each call, which would turn noise of the clock into waiting.
     pub(crate) fn waited(&self) -> Duration {
         let own = self.uncontended.as_nanos() * u128::from(self.ops);
-        let own = own + self.preempted.unwrap_or_default().as_nanos();
+        let own = own + self.runnable.unwrap_or_default().preempted.as_nanos();
         let waited = self.in_calls.as_nanos().saturating_sub(own);
         Duration::from_nanos(u64::try_from(waited).unwrap_or(u64::MAX))
     }
@@ -111,10 +110,9 @@ fn work(mut job: Job<'_>, gate: &Gate, leave: &Barrier) -> Result<Tally, Error> 
 }
 
 /// Calls until `time` has passed.
-fn repeat(job: &mut Job<'_>, watch: Option<Preemption>, time: Duration) -> io::Result<Tally> {
-    let preempted = watch.as_ref().map(|_| Duration::ZERO);
-    let mut tally = Tally { uncontended: job.uncontended, preempted, ..Tally::default() };
-    let mut watch = watch;
+fn repeat(job: &mut Job<'_>, mut watch: Option<Preemption>, time: Duration) -> io::Result<Tally> {
+    let runnable = watch.as_ref().map(|_| Runnable::default());
+    let mut tally = Tally { uncontended: job.uncontended, runnable, ..Tally::default() };
     let start = Instant::now();
     let mut begin = start;
     while begin - start < time {
@@ -124,9 +122,8 @@ fn repeat(job: &mut Job<'_>, watch: Option<Preemption>, time: Duration) -> io::R
         tally.ops += 1;
         tally.in_calls += call;
         tally.longest_call = tally.longest_call.max(call);
-        tally.elapsed = end - start;
-        if let (Some(watch), Some(preempted)) = (&mut watch, &mut tally.preempted) {
-            *preempted += watch.since_last()?.min(call);
+        if let (Some(watch), Some(runnable)) = (&mut watch, &mut tally.runnable) {
+            *runnable = runnable.plus(watch.since_last()?);
         }
         // Without anything in between, one reading of the clock ends a call and begins the next.
         begin = end;
@@ -135,6 +132,7 @@ fn repeat(job: &mut Job<'_>, watch: Option<Preemption>, time: Duration) -> io::R
             begin = Instant::now();
         }
     }
+    tally.elapsed = begin - start;
     Ok(tally)
 }
 
@@ -147,29 +145,31 @@ fn rest(pause: Duration, watch: &mut Option<Preemption>) -> io::Result<()> {
     watch.as_mut().map_or(Ok(()), |watch| watch.since_last().map(drop))
 }
 
-/// What a call takes when nobody else wants the lock: the median of nine means, in CPU time of
-/// the calling thread, so that a preemption meanwhile is not taken for work.
+/// What a call takes when nobody else wants the lock: the median of three to nine means, in CPU
+/// time of the calling thread, so that a preemption meanwhile is not taken for work.
 pub(crate) fn uncontended(mut call: impl FnMut() -> io::Result<()>) -> io::Result<Duration> {
-    const MEANS: usize = 9;
-    /// Long enough that reading the clock (a system call) does not count.
+    /// Spent on all means together, if three are done in less.
+    const BUDGET: Duration = Duration::from_millis(100);
+    /// Long enough for one mean that reading the clock (a system call) does not count.
     const LEAST: Duration = Duration::from_micros(500);
     // Pairs, because mprotect goes to and fro and its two ways need not cost the same.
     let mut pair = || call().and_then(|()| call());
-    pair()?;
     let started = Instant::now();
     pair()?;
     let once = started.elapsed().max(Duration::from_nanos(1));
     let pairs = u32::try_from(LEAST.as_nanos() / once.as_nanos() + 1).unwrap_or(1);
-    let mut means = [Duration::ZERO; MEANS];
-    for mean in &mut means {
+    let means = BUDGET.as_nanos() / (once * pairs).as_nanos().max(1);
+    let means = if means < 5 { 3 } else { 9 };
+    let mut measured = Vec::with_capacity(means);
+    for _ in 0..means {
         let begin = sys::thread_cpu_time()?;
         for _ in 0..pairs {
             pair()?;
         }
-        *mean = (sys::thread_cpu_time()? - begin) / (2 * pairs);
+        measured.push((sys::thread_cpu_time()? - begin) / (2 * pairs));
     }
-    means.sort_unstable();
-    Ok(means[MEANS / 2])
+    measured.sort_unstable();
+    Ok(measured.get(means / 2).copied().unwrap_or_default())
 }
 
 /// Holds all threads until the last one has arrived.

@@ -14,7 +14,7 @@ pub enum Error {
     /// The time to run is zero.
     #[error("the time to run is zero")]
     NoTime,
-    /// No clock or scheduler could keep such a hold time.
+    /// Below, the system call itself takes longer; above, preparing would take minutes.
     #[error("a hold time of {asked:?} is out of range: ask for {least:?} to {most:?}")]
     HoldOutOfRange {
         /// What was asked for.
@@ -24,6 +24,9 @@ pub enum Error {
         /// The longest hold.
         most: Duration,
     },
+    /// A convoy with [`Hold::Short`](crate::Hold::Short).
+    #[error("a convoy needs a long hold: ask for long, or for a time such as 10ms")]
+    ShortConvoy,
     /// A thread could not be started.
     #[error("cannot start thread {name}")]
     Spawn {

@@ -25,7 +25,7 @@ impl Hold {
     /// The shortest time that [`Hold::For`] takes: below it the entry into the kernel is the larger part.
     pub const LEAST: Duration = Duration::from_micros(20);
     /// The longest time that [`Hold::For`] takes.
-    pub const MOST: Duration = Duration::from_millis(200);
+    pub const MOST: Duration = Duration::from_millis(100);
 
     /// The time to keep the lock; none for [`Hold::Short`], which is not calibrated.
     pub fn target(self) -> Result<Option<Duration>, Error> {

@@ -4,19 +4,22 @@
 //! # How waiting is estimated
 //!
 //! A thread cannot see when it gets a lock inside a system call. It can see how long the call took
-//! (CLOCK_MONOTONIC), and how long the same call takes when nobody else wants the lock (measured in
-//! CPU time before the threads start). The wait of a thread is the first summed over its calls,
-//! less the number of calls times the second. So it has in it:
+//! (CLOCK_MONOTONIC), how long the same call takes when nobody else wants the lock (measured in CPU
+//! time before the threads start), and how long it was kept off its CPU by preemption meanwhile
+//! (schedstat and getrusage, after each call). The wait of a thread is the first summed over its
+//! calls, less the number of calls times the second, less the third. What that means:
 //!
-//! * sleeping in the lock's queue, spinning for the lock, and the way from the waking to the CPU;
-//! * time that a thread was preempted while it *held* the lock, or anywhere else in the call: with
-//!   more runnable threads than CPUs this is no waiting for the lock, and it cannot be told apart
-//!   from outside. `runnable_ns` (the kernel's own run-queue delay) is the upper bound of it;
-//! * what contention makes the call itself dearer (cold caches, interrupts to other CPUs): a few
-//!   microseconds a call.
+//! * Sleeping in the lock's queue, spinning for the lock, and the way from the waking to the CPU are
+//!   waiting.
+//! * A thread that is preempted while it *holds* the lock does not wait for it. `preempted_ns` is
+//!   taken out, and is an estimate; `runnable_ns` is the most that it can be. When the two differ by
+//!   much, the machine had more to run than CPUs, and the wait is good to their difference only.
+//! * What contention makes the call itself dearer (cold caches, a CPU shared with others) looks like
+//!   waiting: some percent of the work in the call. It is small against a wait of several holds, but
+//!   not for a thread that works much and waits little, such as `long` of the convoy.
+//! * With short holds preemption is not read, and what is small above is most of the number.
 //!
-//! The last one decides how far to trust it: with holds of 1 ms and more it is small, with short
-//! holds it may be most of the number.
+//! The short threads of the convoy have all of it small, and are the ones to check a profiler by.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Fairness;
 use crate::crew::Tally;
+use crate::preemption::Runnable;
 
 /// Version of the serialised [`Outcome`]; changes when a field changes its meaning or goes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,7 +44,7 @@ pub struct Outcome {
     pub lock: String,
     /// CPUs that the process may run on.
     pub cpus: usize,
-    /// From the common start to the end of the last call.
+    /// From the common start to the end of the last call and of the pause after it.
     pub elapsed_ns: u64,
     /// The threads, by what they do.
     pub groups: Vec<Group>,
@@ -68,6 +72,10 @@ pub struct Group {
     pub call_avg_ns: u64,
     /// Wall time of the longest operation.
     pub call_max_ns: u64,
+    /// Wall time of the calls less their waiting, sum of all threads: how long the lock was held,
+    /// preempted holders included. None with short holds and other locks than the mmap lock, where
+    /// the calls do more than hold it.
+    pub held_total_ns: Option<u64>,
     /// The estimate of waiting.
     pub waiting: Waiting,
     /// How evenly the threads got on; none without operations.
@@ -83,9 +91,12 @@ pub struct Waiting {
     pub wait_avg_ns: u64,
     /// Wall time inside the calls, sum of all threads: waiting and work.
     pub call_total_ns: u64,
-    /// Time inside the calls without a CPU because another thread took it, sum of all threads; not
-    /// in `wait_total_ns`. None where it was not measured, and is in it: with short holds.
+    /// Time inside the calls runnable without a CPU after a preemption, sum of all threads: an
+    /// estimate, not in `wait_total_ns`. None where it was not read, and is in it: with short holds.
     pub preempted_ns: Option<u64>,
+    /// Time inside the calls runnable without a CPU, after a preemption or a waking: the upper bound
+    /// of `preempted_ns`.
+    pub runnable_ns: Option<u64>,
 }
 
 /// The words of a group.
@@ -128,6 +139,7 @@ impl Group {
         let ops: u64 = tallies.iter().map(|tally| tally.ops).sum();
         let uncontended: u64 = tallies.iter().map(|tally| nanos(tally.uncontended)).sum();
         let waiting = Waiting::of(tallies, ops);
+        let held = waiting.call_total_ns.saturating_sub(waiting.wait_total_ns);
         let longest = tallies.iter().map(|tally| tally.longest_call).max().unwrap_or_default();
         let each: Vec<u64> = tallies.iter().map(|tally| tally.ops).collect();
         Group {
@@ -140,6 +152,7 @@ impl Group {
             uncontended_ns: uncontended / (tallies.len() as u64).max(1),
             call_avg_ns: waiting.call_total_ns / ops.max(1),
             call_max_ns: nanos(longest),
+            held_total_ns: waiting.runnable_ns.map(|_| held),
             waiting,
             fairness: Fairness::of(&each),
         }
@@ -150,12 +163,16 @@ impl Waiting {
     fn of(tallies: &[Tally], ops: u64) -> Waiting {
         let sum = |of: fn(&Tally) -> Duration| tallies.iter().map(|tally| nanos(of(tally))).sum();
         let wait_total_ns: u64 = sum(Tally::waited);
-        let preempted: Option<Duration> = tallies.iter().map(|tally| tally.preempted).sum();
+        let runnable = tallies.iter().map(|tally| tally.runnable);
+        let runnable: Option<Vec<Runnable>> = runnable.collect();
+        let runnable =
+            runnable.map(|all| all.into_iter().fold(Runnable::default(), Runnable::plus));
         Waiting {
             wait_total_ns,
             wait_avg_ns: wait_total_ns / ops.max(1),
             call_total_ns: sum(|tally| tally.in_calls),
-            preempted_ns: preempted.map(nanos),
+            preempted_ns: runnable.map(|runnable| nanos(runnable.preempted)),
+            runnable_ns: runnable.map(|runnable| nanos(runnable.total)),
         }
     }
 }
@@ -184,11 +201,18 @@ impl fmt::Display for Group {
         writeln!(f, "    operations   {ops} ({ops_per_second:.0}/s)")?;
         write!(f, "    one takes    {} uncontended, ", Time(self.uncontended_ns))?;
         writeln!(f, "{} avg, {} max", Time(self.call_avg_ns), Time(self.call_max_ns))?;
+        if let Some(held) = self.held_total_ns {
+            write!(f, "    held         {} total, ", Time(held))?;
+            writeln!(f, "{} avg", Time(held / (*ops).max(1)))?;
+        }
         write!(f, "    waiting      {} total, ", Time(waiting.wait_total_ns))?;
         write!(f, "{} avg by the threads' clocks", Time(waiting.wait_avg_ns))?;
-        match waiting.preempted_ns {
-            Some(nanos) => write!(f, "; preempted for another {}", Time(nanos))?,
-            None => write!(f, ", preemption included")?,
+        match (waiting.preempted_ns, waiting.runnable_ns) {
+            (Some(preempted), Some(most)) => {
+                write!(f, "\n    preempted    {}, ", Time(preempted))?;
+                write!(f, "at most {}, not counted as waiting", Time(most))?;
+            }
+            _ => write!(f, ", preemption included")?,
         }
         match &self.fairness {
             Some(fairness) if *threads > 1 => write!(f, "\n    fairness     {fairness}"),

@@ -1,6 +1,6 @@
-//! How long a thread was kept from its CPU by others, call by call. In: the kernel's counts for the
-//! calling thread. Out: the time between two readings that it was runnable because another thread
-//! had taken its CPU.
+//! How long a thread had no CPU although it could have run, call by call. In: the kernel's counts for
+//! the calling thread. Out: [`Runnable`], that time between two readings, and how much of it was
+//! preemption.
 //!
 //! ```text
 //!   /proc/thread-self/schedstat:  ns on a CPU, ns runnable without a CPU, number of turns
@@ -9,8 +9,9 @@
 //!
 //! A thread is runnable without a CPU after it was woken and after it was preempted. The first is
 //! part of waiting for a lock; the second is not, it mostly hits the one that *holds* the lock. The
-//! kernel has one sum for both, so where a call had both kinds of switches the sum is divided by
-//! their numbers.
+//! kernel has one sum for both. Where a call had one kind of switches only, all of the sum is of that
+//! kind; where it had both, the sum is divided by their numbers, which is a guess. So the time
+//! preempted is an estimate, and the whole sum is its upper bound.
 
 use std::fs::File;
 use std::io;
@@ -23,6 +24,21 @@ use crate::sys::{self, Switches};
 pub(crate) struct Preemption {
     schedstat: File,
     last: Counts,
+}
+
+/// Time runnable without a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Runnable {
+    /// After a waking or after a preemption.
+    pub(crate) total: Duration,
+    /// After a preemption: an estimate.
+    pub(crate) preempted: Duration,
+}
+
+impl Runnable {
+    pub(crate) fn plus(self, other: Runnable) -> Runnable {
+        Runnable { total: self.total + other.total, preempted: self.preempted + other.preempted }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,12 +55,12 @@ impl Preemption {
         Some(Preemption { schedstat, last })
     }
 
-    /// Time preempted since the last reading. To be called by the thread that it was made by.
-    pub(crate) fn since_last(&mut self) -> io::Result<Duration> {
+    /// Time runnable since the last reading. To be called by the thread that it was made by.
+    pub(crate) fn since_last(&mut self) -> io::Result<Runnable> {
         let now = read(&self.schedstat)?;
-        let preempted = preempted(self.last, now);
+        let between = between(self.last, now);
         self.last = now;
-        Ok(preempted)
+        Ok(between)
     }
 }
 
@@ -63,14 +79,12 @@ fn runnable(schedstat: &[u8]) -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-fn preempted(before: Counts, now: Counts) -> Duration {
-    let runnable = now.runnable.saturating_sub(before.runnable);
+fn between(before: Counts, now: Counts) -> Runnable {
+    let total = now.runnable.saturating_sub(before.runnable);
     let involuntary = now.switches.involuntary.saturating_sub(before.switches.involuntary);
     let voluntary = now.switches.voluntary.saturating_sub(before.switches.voluntary);
-    match involuntary + voluntary {
-        0 => Duration::ZERO,
-        switches => runnable.mul_f64(involuntary as f64 / switches as f64),
-    }
+    let share = involuntary as f64 / (involuntary + voluntary).max(1) as f64;
+    Runnable { total, preempted: total.mul_f64(share) }
 }
 
 #[cfg(test)]
@@ -92,8 +106,9 @@ mod tests {
             (counts(10, 2, 6), 0),
         ];
         for (now, milliseconds) in cases {
-            let preempted = preempted(counts(10, 2, 5), now);
-            assert_eq!(preempted, Duration::from_millis(milliseconds), "{now:?}");
+            let between = between(counts(10, 2, 5), now);
+            assert_eq!(between.preempted, Duration::from_millis(milliseconds), "{now:?}");
+            assert_eq!(between.total, now.runnable - Duration::from_millis(10), "{now:?}");
         }
     }
 
