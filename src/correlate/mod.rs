@@ -12,4 +12,10 @@ pub struct Counts {
     pub begins: u64,
     /// `contention_end` records read.
     pub ends: u64,
+    /// Begins that only changed the phase of an open wait: spinning to sleeping and back.
+    pub phases: u64,
+    /// Begins over an open wait whose end was lost.
+    pub restarts: u64,
+    /// Ends without a begin.
+    pub unmatched: u64,
 }
