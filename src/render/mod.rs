@@ -1,1 +1,38 @@
-//! render
+//! Report -> bytes, one format a file.
+//!
+//! In: an immutable [`Report`]. Out: text for a terminal ([`Table`]), for programs ([`Json`],
+//! [`Csv`]), for other tools ([`Folded`]) and for the eye ([`FlameGraph`]). Numbers become text in
+//! [`units`] only; names from the machine pass [`escape`] before anybody sees them.
+
+use std::io;
+
+use crate::report::Report;
+
+mod cells;
+mod csv;
+mod doubts;
+pub mod escape;
+mod flamegraph;
+mod folded;
+mod grid;
+mod json;
+mod json_lines;
+mod paint;
+mod paragraph;
+mod table;
+pub mod units;
+
+pub use csv::Csv;
+pub use flamegraph::FlameGraph;
+pub use folded::{Folded, Weight};
+pub use json::{Json, SCHEMA, SCHEMA_VERSION};
+pub use table::Table;
+
+/// A format.
+pub trait Renderer {
+    /// Writes all of `report`. The same report gives the same bytes every time.
+    ///
+    /// # Errors
+    /// Only those of `out`: every report can be written, an empty one too.
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()>;
+}

@@ -1,0 +1,209 @@
+//! What a row of a report says, cell by cell.
+//!
+//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock or task,
+//! and the cells of each row, escaped.
+
+use crate::model::{GroupBy, LockType, Mode, Nanos, WaitStat};
+use crate::render::escape::visible;
+use crate::render::grid::{Cell, Column, Kind};
+use crate::render::paint::Style;
+use crate::render::units;
+use crate::report::{NameEvidence, Report, Row, RowKey};
+
+/// A row with this share of all waiting is worth looking at.
+const LARGE_SHARE: f64 = 0.1;
+
+/// Which columns this report needs.
+pub(crate) struct Shape<'a> {
+    report: &'a Report,
+    /// Some row spun unseen: the wait has two parts.
+    spun: bool,
+    /// Some row is marked with `~`.
+    marks: bool,
+    /// Some row knows its lock's address.
+    address: bool,
+}
+
+impl Shape<'_> {
+    pub(crate) fn of<'a>(report: &'a Report, rows: &[Row]) -> Shape<'a> {
+        let spun = rows.iter().any(|row| row.stat.spun.samples > 0);
+        let address = rows.iter().any(|row| row.key.lock_addr.is_some());
+        let mut shape = Shape { report, spun, marks: false, address };
+        shape.marks = rows.iter().any(|row| shape.is_near_floor(&row.stat));
+        shape
+    }
+
+    /// Half of the waits are hardly longer than our own record of them.
+    pub(crate) fn is_near_floor(&self, stat: &WaitStat) -> bool {
+        match (stat.ended.quantile(0.5), self.report.trust.floor) {
+            (Some(p50), Some(floor)) => p50.0 < floor.0.saturating_mul(2),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        let column = |title, kind, give_up| Column { title, kind, give_up };
+        let mut columns = vec![column("wait", Kind::Number, 0), column("share", Kind::Number, 4)];
+        if self.spun {
+            columns.push(column("traced", Kind::Number, 1));
+            columns.push(column("spun +- 95 %", Kind::Number, 0));
+        }
+        columns.push(column("waits", Kind::Number, 0));
+        // The mark has a column of its own width behind the unit.
+        columns.push(column(if self.marks { "p50 " } else { "p50" }, Kind::Number, 0));
+        columns.push(column("p95", Kind::Number, 2));
+        columns.push(column("p99", Kind::Number, 3));
+        columns.push(column("max", Kind::Number, 0));
+        match self.report.by {
+            GroupBy::Site => {
+                columns.push(column("type", Kind::Word, 0));
+                columns.push(column("caller", Kind::Name, 0));
+                columns.push(column("lock", Kind::Name, 0));
+            }
+            GroupBy::Lock => {
+                columns.push(column("type", Kind::Word, 0));
+                columns.push(column("lock", Kind::Name, 0));
+                columns.extend(self.address.then(|| column("address", Kind::Word, 0)));
+            }
+            GroupBy::Task => {
+                columns.push(column("pid", Kind::Number, 0));
+                columns.push(column("tid", Kind::Number, 0));
+                columns.push(column("task", Kind::Name, 0));
+                columns.push(column("mostly", Kind::Word, 0));
+            }
+        }
+        columns
+    }
+
+    pub(crate) fn row(&self, row: &Row) -> Vec<Cell> {
+        let mut cells = self.numbers(&row.stat);
+        cells.extend(match self.report.by {
+            GroupBy::Site => site(row),
+            GroupBy::Lock => self.lock(row),
+            GroupBy::Task => task(row),
+        });
+        cells
+    }
+
+    /// The part of a lock's row with one lock type.
+    pub(crate) fn split(&self, lock_type: LockType, stat: &WaitStat) -> Vec<Cell> {
+        let mut cells = self.numbers(stat);
+        cells.push(Cell::styled(format!("  {lock_type}"), style_of(lock_type)));
+        cells
+    }
+
+    fn numbers(&self, stat: &WaitStat) -> Vec<Cell> {
+        let share = self.report.share(stat);
+        let style = if share >= LARGE_SHARE { Style::Strong } else { Style::Plain };
+        let mut cells = vec![
+            Cell::styled(time_or_dash(Some(stat.wait())), style),
+            Cell::new(units::percent(share)),
+        ];
+        if self.spun {
+            cells.push(Cell::new(time_or_dash(Some(stat.traced()))));
+            cells.push(Cell::new(match stat.spun.samples {
+                0 => time_or_dash(None),
+                _ => units::estimate_cell(stat.spun.time, stat.spun.interval()),
+            }));
+        }
+        cells.push(Cell::new(units::count(stat.contended())));
+        let ended = &stat.ended;
+        let mark = match (self.marks, self.is_near_floor(stat)) {
+            (true, true) => "~",
+            (true, false) => " ",
+            (false, _) => "",
+        };
+        cells.push(Cell::new(time_or_dash(ended.quantile(0.5)) + mark));
+        cells.push(Cell::new(time_or_dash(ended.quantile(0.95))));
+        cells.push(Cell::new(time_or_dash(ended.quantile(0.99))));
+        cells.push(Cell::new(time_or_dash((ended.count > 0).then_some(ended.max))));
+        cells
+    }
+
+    fn lock(&self, row: &Row) -> Vec<Cell> {
+        let type_cell = match (row.splits.as_slice(), row.key.lock_kind) {
+            ([only], _) => type_cell(only.lock_type),
+            (_, Some(kind)) => Cell::new(kind.name()),
+            (_, None) => Cell::new("-"),
+        };
+        let name = row.key.lock.as_ref().map_or("-".into(), |lock| visible(&lock.name));
+        let mut cells = vec![type_cell, Cell::new(name)];
+        if self.address {
+            cells.push(Cell::new(row.key.lock_addr.map_or("-".into(), |addr| addr.to_string())));
+        }
+        cells
+    }
+}
+
+/// A time, or a dash aligned on the number where there is nothing to say.
+fn time_or_dash(t: Option<Nanos>) -> String {
+    match t {
+        None | Some(Nanos::ZERO) => "-   ".into(),
+        Some(t) => units::time_cell(t),
+    }
+}
+
+fn style_of(lock_type: LockType) -> Style {
+    match lock_type.mode {
+        Mode::Read => Style::Read,
+        Mode::Write => Style::Write,
+        Mode::Exclusive => Style::Plain,
+    }
+}
+
+fn type_cell(lock_type: LockType) -> Cell {
+    Cell::styled(lock_type.to_string(), style_of(lock_type))
+}
+
+fn site(row: &Row) -> Vec<Cell> {
+    let key = &row.key;
+    vec![
+        key.lock_type.map_or(Cell::new("-"), type_cell),
+        caller(key),
+        Cell::new(visible(&lock_beside_caller(key))),
+    ]
+}
+
+/// The caller behind its wrappers: `xfs_buf_lock < xfs_read_agi`. Where that is too long, the
+/// wrappers go before the caller does.
+fn caller(key: &RowKey) -> Cell {
+    let caller = visible(key.caller.as_deref().unwrap_or("[unknown]"));
+    let mut names: Vec<_> = key.wrappers.iter().map(|name| visible(name)).collect();
+    if names.is_empty() {
+        return Cell::new(caller);
+    }
+    let short = format!(".. < {caller}");
+    names.push(caller);
+    Cell { short, ..Cell::new(names.join(" < ")) }
+}
+
+/// A lock known by nothing but the caller in the column before it needs no second mention.
+fn lock_beside_caller(key: &RowKey) -> String {
+    match &key.lock {
+        None => "-".into(),
+        Some(lock) if lock.evidence == NameEvidence::Caller => {
+            let place = lock.name.rsplit_once(" @ ").map(|(_, place)| place);
+            if place.is_some() && place == key.caller.as_deref() {
+                "@ caller".into()
+            } else {
+                lock.name.clone()
+            }
+        }
+        Some(lock) => lock.name.clone(),
+    }
+}
+
+fn task(row: &Row) -> Vec<Cell> {
+    let id = |id: i32| if id == 0 { "-".into() } else { id.to_string() };
+    let (comm, pid, tid) = match &row.key.task {
+        Some(task) => (visible(&task.comm).into_owned(), id(task.pid), id(task.tid)),
+        None => ("[unknown]".into(), "-".into(), "-".into()),
+    };
+    let most = row.splits.iter().max_by_key(|split| split.stat.wait());
+    let mostly = most.map_or(Cell::new("-"), |split| {
+        let share = units::share(split.stat.wait(), row.stat.wait());
+        let text = format!("{} {}", split.lock_type, units::percent(share));
+        Cell::styled(text, style_of(split.lock_type))
+    });
+    vec![Cell::new(pid), Cell::new(tid), Cell::new(comm), mostly]
+}

@@ -1,0 +1,132 @@
+//! The report for spreadsheets and scripts: one record a row, units in the titles (RFC 4180).
+//!
+//! In: a report. Out: a title line and all rows, whatever `--top` says. The columns are the same for
+//! every `--by`, and new ones come last; what a row does not have is an empty field. Text that a
+//! spreadsheet would run is made text.
+
+use std::io;
+
+use crate::model::{Mode, Nanos, WaitStat};
+use crate::render::escape::csv_field;
+use crate::render::json::evidence;
+use crate::render::{Renderer, units};
+use crate::report::{Report, Row};
+
+/// `--format csv`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Csv;
+
+const TITLES: [&str; 35] = [
+    "lock_type",
+    "lock_kind",
+    "caller",
+    "wrappers",
+    "lock",
+    "lock_evidence",
+    "lock_addr",
+    "comm",
+    "pid",
+    "tid",
+    "wait_ns",
+    "share",
+    "traced_ns",
+    "spun_ns",
+    "spun_interval_ns",
+    "contended",
+    "ended",
+    "wait_own_ns",
+    "wait_total_ns",
+    "wait_min_ns",
+    "wait_max_ns",
+    "avg_wait_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "p999_ns",
+    "failed",
+    "backed_off",
+    "open",
+    "open_at_least_ns",
+    "uncertain",
+    "uncertain_at_most_ns",
+    "spun_samples",
+    "read_wait_ns",
+    "write_wait_ns",
+];
+
+impl Renderer for Csv {
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+        write_record(out, TITLES.map(String::from))?;
+        for row in &report.rows {
+            write_record(out, record(row, report.total.wait()))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_record(out: &mut dyn io::Write, fields: [String; TITLES.len()]) -> io::Result<()> {
+    write!(out, "{}\r\n", fields.join(","))
+}
+
+fn record(row: &Row, all: Nanos) -> [String; TITLES.len()] {
+    let mut fields = name_fields(row).into_iter().chain(number_fields(row, all));
+    std::array::from_fn(|_| fields.next().unwrap_or_default())
+}
+
+fn name_fields(row: &Row) -> [String; 10] {
+    let key = &row.key;
+    let text = |text: Option<&str>| text.map_or(String::new(), |t| csv_field(t).into_owned());
+    let (lock, task) = (key.lock.as_ref(), key.task.as_ref());
+    [
+        key.lock_type.map_or(String::new(), |t| t.to_string()),
+        text(key.lock_kind.map(|kind| kind.name())),
+        text(key.caller.as_deref()),
+        csv_field(&key.wrappers.join(" < ")).into_owned(),
+        text(lock.map(|lock| lock.name.as_str())),
+        text(lock.map(|lock| evidence(lock.evidence))),
+        key.lock_addr.map_or(String::new(), |addr| addr.to_string()),
+        text(task.map(|task| task.comm.as_str())),
+        task.map_or(String::new(), |task| task.pid.to_string()),
+        task.map_or(String::new(), |task| task.tid.to_string()),
+    ]
+}
+
+fn number_fields(row: &Row, all: Nanos) -> [String; 25] {
+    let (stat, ended) = (&row.stat, &row.stat.ended);
+    let number = |n: u64| n.to_string();
+    let optional = |t: Option<Nanos>| t.map_or(String::new(), |t| t.0.to_string());
+    let seen = |t: Nanos| optional((ended.count > 0).then_some(t));
+    [
+        number(stat.wait().0),
+        format!("{:.6}", units::share(stat.wait(), all)),
+        number(stat.traced().0),
+        number(stat.spun.time.0),
+        number(stat.spun.interval().0),
+        number(stat.contended()),
+        number(ended.count),
+        number(ended.own.0),
+        number(ended.total.0),
+        seen(ended.min),
+        seen(ended.max),
+        optional(ended.avg()),
+        optional(ended.quantile(0.5)),
+        optional(ended.quantile(0.95)),
+        optional(ended.quantile(0.99)),
+        optional(ended.quantile(0.999)),
+        number(stat.failed),
+        number(stat.backed_off),
+        number(stat.open),
+        number(stat.open_time.0),
+        number(stat.uncertain),
+        number(stat.uncertain_time.0),
+        number(stat.spun.samples),
+        number(wait_of(row, Mode::Read).0),
+        number(wait_of(row, Mode::Write).0),
+    ]
+}
+
+/// The part of a row's wait that asked for its lock in one mode.
+fn wait_of(row: &Row, mode: Mode) -> Nanos {
+    let splits = row.splits.iter().filter(|split| split.lock_type.mode == mode);
+    splits.map(|split| WaitStat::wait(&split.stat)).sum()
+}

@@ -1,0 +1,196 @@
+//! How far the numbers of a report can be trusted, in words.
+//!
+//! In: a report's own account of its quality. Out: labelled sentences, most doubtful first. What is
+//! zero is not said, except that nothing was lost.
+
+use crate::model::{Cpu, Nanos};
+use crate::render::escape::visible;
+use crate::render::units::{count, counted, percent, share, time};
+use crate::report::Report;
+
+/// A sentence with the word in front of it.
+pub(crate) struct Doubt {
+    pub(crate) label: &'static str,
+    pub(crate) text: String,
+    /// Numbers above may be wrong by more than they say.
+    pub(crate) warning: bool,
+}
+
+/// More lost records than this deserve a hint.
+const LOST_SHARE: f64 = 0.01;
+/// CPUs named when records were lost.
+const CPUS_NAMED: usize = 4;
+
+/// All that is worth saying.
+pub(crate) fn doubts(report: &Report) -> Vec<Doubt> {
+    let mut doubts = Vec::new();
+    let mut say = |label, text: String, warning| {
+        if !text.is_empty() {
+            doubts.push(Doubt { label, text, warning });
+        }
+    };
+    say("warning", lost_hint(report), true);
+    say("warning", no_ends(report), true);
+    say(
+        "trust",
+        [losses(report), outcomes(report), faults(report), names(report)].concat().join("; "),
+        false,
+    );
+    say("cost", cost(report).join("; "), false);
+    say("source", source(report).join("; "), false);
+    for note in &report.trust.notes {
+        say("note", visible(note).into_owned(), false);
+    }
+    doubts
+}
+
+fn lost(report: &Report) -> u64 {
+    report.trust.lost.iter().fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
+}
+
+/// Lost records out of all that there were.
+fn lost_share(report: &Report) -> f64 {
+    let lost = lost(report) as f64;
+    if lost == 0.0 { 0.0 } else { lost / (lost + report.trust.records as f64) }
+}
+
+fn lost_hint(report: &Report) -> String {
+    let lost_share = lost_share(report);
+    if lost_share <= LOST_SHARE {
+        return String::new();
+    }
+    format!(
+        "{} of all records were lost: record with larger buffers (-m) or fewer CPU samples (-F)",
+        percent(lost_share)
+    )
+}
+
+fn no_ends(report: &Report) -> String {
+    let counts = &report.trust.counts;
+    if counts.begins == 0 || counts.ends > 0 {
+        return String::new();
+    }
+    "the recording has no contention_end events: counts and callers hold, wait times do not".into()
+}
+
+fn losses(report: &Report) -> Vec<String> {
+    let counts = &report.trust.counts;
+    let events = counted(counts.begins.saturating_add(counts.ends), "event");
+    let lost = lost(report);
+    if lost == 0 {
+        return vec![format!("{events}, 0 lost")];
+    }
+    let share = percent(lost_share(report));
+    let mut by_cpu: Vec<(Option<Cpu>, u64)> = report.trust.lost.clone();
+    by_cpu.sort_by_key(|&(cpu, lost)| (std::cmp::Reverse(lost), cpu));
+    let named = by_cpu.iter().take(CPUS_NAMED).map(|(cpu, lost)| match cpu {
+        Some(cpu) => format!("{} on CPU {}", count(*lost), cpu.0),
+        None => format!("{} on unknown CPUs", count(*lost)),
+    });
+    let mut where_lost: Vec<String> = named.collect();
+    if by_cpu.len() > CPUS_NAMED {
+        where_lost.push(counted((by_cpu.len() - CPUS_NAMED) as u64, "more CPU"));
+    }
+    vec![format!("{events}, {} lost ({share}: {})", counted(lost, "record"), where_lost.join(", "))]
+}
+
+fn outcomes(report: &Report) -> Vec<String> {
+    let total = &report.total;
+    let mut said = Vec::new();
+    if total.open > 0 {
+        let (waits, least) = (counted(total.open, "wait"), time(total.open_time));
+        said.push(format!("{waits} still open at the end (at least {least})"));
+    }
+    if total.failed > 0 {
+        said.push(format!("{} failed (killed or timed out)", count(total.failed)));
+    }
+    if total.backed_off > 0 {
+        said.push(format!("{} backed off (-EDEADLK)", count(total.backed_off)));
+    }
+    if total.uncertain > 0 {
+        let (waits, most) = (counted(total.uncertain, "wait"), time(total.uncertain_time));
+        said.push(format!("uncertain by lost records: {waits}, at most {most}, in no total"));
+    }
+    said
+}
+
+fn faults(report: &Report) -> Vec<String> {
+    let trust = &report.trust;
+    let mut said = Vec::new();
+    let mut say = |n: u64, text: String| {
+        if n > 0 {
+            said.push(text);
+        }
+    };
+    let counts = &trust.counts;
+    say(counts.unmatched, format!("{} without a begin", counted(counts.unmatched, "end")));
+    say(counts.restarts, format!("{} without an end", counted(counts.restarts, "begin")));
+    say(trust.throttled, format!("sampling throttled {}", counted(trust.throttled, "time")));
+    say(trust.out_of_order, format!("{} out of order", counted(trust.out_of_order, "record")));
+    say(trust.folded_keys, format!("{} folded (table full)", counted(trust.folded_keys, "key")));
+    for (reason, records) in &trust.unreadable {
+        say(*records, format!("{} unreadable: {}", counted(*records, "record"), visible(reason)));
+    }
+    if !trust.cpus_changed.is_empty() {
+        let cpus: Vec<String> = trust.cpus_changed.iter().map(u32::to_string).collect();
+        said.push(format!("CPUs that came or went meanwhile: {}", cpus.join(", ")));
+    }
+    said
+}
+
+fn names(report: &Report) -> Vec<String> {
+    let trust = &report.trust;
+    if trust.wait == Nanos::ZERO {
+        return Vec::new();
+    }
+    let caller = percent(share(trust.caller_named, trust.wait));
+    let lock = percent(share(trust.lock_named, trust.wait));
+    vec![format!("callers named {caller}, locks named {lock}")]
+}
+
+fn cost(report: &Report) -> Vec<String> {
+    let (trust, header) = (&report.trust, &report.header);
+    let mut said = Vec::new();
+    if let Some(floor) = trust.floor {
+        let ended = &report.total.ended;
+        let all = Nanos(floor.0.saturating_mul(ended.count));
+        let of_all = if ended.count > 0 {
+            format!(" ({} of the traced time)", percent(share(all, ended.total).min(1.0)))
+        } else {
+            String::new()
+        };
+        said.push(format!("measuring adds about {} to each wait{of_all}", time(floor)));
+    }
+    if let Some(cpu) = trust.recorder_cpu {
+        let all = Nanos(header.elapsed.0.saturating_mul(u64::from(header.cpus)));
+        let of_all = match all {
+            Nanos::ZERO => String::new(),
+            all => {
+                format!(" ({} of {})", percent(share(cpu, all)), counted(header.cpus.into(), "CPU"))
+            }
+        };
+        said.push(format!("the recorder took {} of CPU time{of_all}", time(cpu)));
+    }
+    said
+}
+
+fn source(report: &Report) -> Vec<String> {
+    let trust = &report.trust;
+    let mut said = Vec::new();
+    if !trust.rung.is_empty() {
+        said.push(visible(&trust.rung).into_owned());
+    }
+    said.push(match &trust.cpu_event {
+        Some((event, period)) => format!(
+            "{} of {}, one every {}",
+            counted(trust.cpu_samples, "CPU sample"),
+            visible(event),
+            time(*period)
+        ),
+        None => "CPUs not sampled, so spinning that is not traced stays unknown".into(),
+    });
+    if !trust.kernel_symbols.is_empty() {
+        said.push(format!("kernel symbols: {}", visible(&trust.kernel_symbols)));
+    }
+    said
+}

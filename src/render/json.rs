@@ -1,0 +1,324 @@
+//! The report for programs: every row, every number in full, units in the names.
+//!
+//! In: a report. Out: one JSON object, `schema_version` 1, described by `schema/report-v1.json`. The
+//! structs here are that promise: a field renamed in [`Report`] changes nothing below. All rows are
+//! written whatever `--top` says. Each row stands on a line of its own, for grep and diff.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::model::{GroupBy, Nanos, SortKey, WaitStat};
+use crate::render::json_lines::Lines;
+use crate::render::{Renderer, units};
+use crate::report::{Header, LockName, NameEvidence, Report, Row, Split, StackShare, Trust};
+
+/// Goes up when a field changes its name, type or meaning; new fields do not count.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// JSON Schema of the output.
+pub const SCHEMA: &str = include_str!("../../schema/report-v1.json");
+
+/// `--format json`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json;
+
+impl Renderer for Json {
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());
+        document(report).serialize(&mut serializer).map_err(io::Error::from)?;
+        out.write_all(b"\n")
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    lockprof_version: &'static str,
+    header: HeaderOut<'a>,
+    by: &'static str,
+    sort: &'static str,
+    total: StatOut,
+    rows: Vec<RowOut<'a>>,
+    trust: TrustOut<'a>,
+}
+
+#[derive(Serialize)]
+struct HeaderOut<'a> {
+    target: &'a str,
+    kernel: &'a str,
+    cpus: u32,
+    elapsed_ns: u64,
+    threads: u64,
+    cpu_time_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct StatOut {
+    wait_ns: u64,
+    traced_ns: u64,
+    spun_ns: u64,
+    spun_interval_ns: u64,
+    spun_samples: u64,
+    contended: u64,
+    ended: u64,
+    wait_own_ns: u64,
+    wait_total_ns: u64,
+    wait_min_ns: Option<u64>,
+    wait_max_ns: Option<u64>,
+    avg_wait_ns: Option<u64>,
+    p50_ns: Option<u64>,
+    p95_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    failed: u64,
+    backed_off: u64,
+    open: u64,
+    open_at_least_ns: u64,
+    uncertain: u64,
+    uncertain_at_most_ns: u64,
+    /// `[lower bound in ns, count]`.
+    histogram: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct LockOut<'a> {
+    name: &'a str,
+    evidence: &'static str,
+}
+
+#[derive(Serialize)]
+struct TaskOut<'a> {
+    comm: &'a str,
+    pid: i32,
+    tid: i32,
+}
+
+#[derive(Serialize)]
+struct RowOut<'a> {
+    lock_type: Option<String>,
+    lock_kind: Option<&'static str>,
+    caller: Option<&'a str>,
+    wrappers: &'a [String],
+    lock: Option<LockOut<'a>>,
+    lock_addr: Option<String>,
+    task: Option<TaskOut<'a>>,
+    share: f64,
+    #[serde(flatten)]
+    stat: StatOut,
+    by_type: Vec<SplitOut>,
+    stacks: Vec<StackOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct SplitOut {
+    lock_type: String,
+    #[serde(flatten)]
+    stat: StatOut,
+}
+
+#[derive(Serialize)]
+struct StackOut<'a> {
+    lock_type: String,
+    lock: LockOut<'a>,
+    kernel: &'a [String],
+    user: &'a [String],
+    #[serde(flatten)]
+    stat: StatOut,
+}
+
+#[derive(Serialize)]
+struct TrustOut<'a> {
+    records: u64,
+    begins: u64,
+    ends: u64,
+    phases: u64,
+    restarts: u64,
+    unmatched: u64,
+    lost: Vec<LostOut>,
+    throttled: u64,
+    unreadable: Vec<UnreadableOut<'a>>,
+    out_of_order: u64,
+    cpu_samples: u64,
+    cpu_event: Option<CpuEventOut<'a>>,
+    floor_ns: Option<u64>,
+    wait_ns: u64,
+    caller_named_ns: u64,
+    lock_named_ns: u64,
+    kernel_symbols: &'a str,
+    folded_keys: u64,
+    rung: &'a str,
+    recorder_cpu_ns: Option<u64>,
+    cpus_changed: &'a [u32],
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct LostOut {
+    cpu: Option<u32>,
+    records: u64,
+}
+
+#[derive(Serialize)]
+struct UnreadableOut<'a> {
+    reason: &'a str,
+    records: u64,
+}
+
+#[derive(Serialize)]
+struct CpuEventOut<'a> {
+    name: &'a str,
+    period_ns: u64,
+}
+
+fn document(report: &Report) -> Document<'_> {
+    Document {
+        schema_version: SCHEMA_VERSION,
+        lockprof_version: env!("CARGO_PKG_VERSION"),
+        header: header(&report.header),
+        by: match report.by {
+            GroupBy::Site => "site",
+            GroupBy::Lock => "lock",
+            GroupBy::Task => "task",
+        },
+        sort: match report.sort {
+            SortKey::Wait => "wait",
+            SortKey::Contended => "contended",
+            SortKey::WaitTotal => "wait_total",
+            SortKey::WaitMax => "wait_max",
+            SortKey::WaitMin => "wait_min",
+            SortKey::AvgWait => "avg_wait",
+        },
+        total: stat(&report.total),
+        rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        trust: trust(&report.trust),
+    }
+}
+
+fn header(header: &Header) -> HeaderOut<'_> {
+    HeaderOut {
+        target: &header.target,
+        kernel: &header.kernel,
+        cpus: header.cpus,
+        elapsed_ns: header.elapsed.0,
+        threads: header.threads,
+        cpu_time_ns: header.cpu_time.map(|t| t.0),
+    }
+}
+
+fn stat(stat: &WaitStat) -> StatOut {
+    let ended = &stat.ended;
+    let quantile = |q| ended.quantile(q).map(|t| t.0);
+    StatOut {
+        wait_ns: stat.wait().0,
+        traced_ns: stat.traced().0,
+        spun_ns: stat.spun.time.0,
+        spun_interval_ns: stat.spun.interval().0,
+        spun_samples: stat.spun.samples,
+        contended: stat.contended(),
+        ended: ended.count,
+        wait_own_ns: ended.own.0,
+        wait_total_ns: ended.total.0,
+        wait_min_ns: (ended.count > 0).then_some(ended.min.0),
+        wait_max_ns: (ended.count > 0).then_some(ended.max.0),
+        avg_wait_ns: ended.avg().map(|t| t.0),
+        p50_ns: quantile(0.5),
+        p95_ns: quantile(0.95),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        failed: stat.failed,
+        backed_off: stat.backed_off,
+        open: stat.open,
+        open_at_least_ns: stat.open_time.0,
+        uncertain: stat.uncertain,
+        uncertain_at_most_ns: stat.uncertain_time.0,
+        histogram: ended.histogram.iter().collect(),
+    }
+}
+
+fn row(row: &Row, all: Nanos) -> RowOut<'_> {
+    let key = &row.key;
+    RowOut {
+        lock_type: key.lock_type.map(|t| t.to_string()),
+        lock_kind: key.lock_kind.map(|kind| kind.name()),
+        caller: key.caller.as_deref(),
+        wrappers: &key.wrappers,
+        lock: key.lock.as_ref().map(lock),
+        lock_addr: key.lock_addr.map(|addr| addr.to_string()),
+        task: key.task.as_ref().map(|task| TaskOut {
+            comm: &task.comm,
+            pid: task.pid,
+            tid: task.tid,
+        }),
+        share: units::share(row.stat.wait(), all),
+        stat: stat(&row.stat),
+        by_type: row.splits.iter().map(split).collect(),
+        stacks: row.stacks.iter().map(stack).collect(),
+    }
+}
+
+fn lock(lock: &LockName) -> LockOut<'_> {
+    LockOut { name: &lock.name, evidence: evidence(lock.evidence) }
+}
+
+/// The word for the evidence of a lock's name.
+pub(super) fn evidence(evidence: NameEvidence) -> &'static str {
+    match evidence {
+        NameEvidence::Symbol => "symbol",
+        NameEvidence::Path => "path",
+        NameEvidence::Embedded => "embedded",
+        NameEvidence::Caller => "caller",
+    }
+}
+
+fn split(split: &Split) -> SplitOut {
+    SplitOut { lock_type: split.lock_type.to_string(), stat: stat(&split.stat) }
+}
+
+fn stack(stack: &StackShare) -> StackOut<'_> {
+    StackOut {
+        lock_type: stack.lock_type.to_string(),
+        lock: lock(&stack.lock),
+        kernel: &stack.kernel,
+        user: &stack.user,
+        stat: stat(&stack.stat),
+    }
+}
+
+fn trust(trust: &Trust) -> TrustOut<'_> {
+    TrustOut {
+        records: trust.records,
+        begins: trust.counts.begins,
+        ends: trust.counts.ends,
+        phases: trust.counts.phases,
+        restarts: trust.counts.restarts,
+        unmatched: trust.counts.unmatched,
+        lost: trust
+            .lost
+            .iter()
+            .map(|&(cpu, records)| LostOut { cpu: cpu.map(|cpu| cpu.0), records })
+            .collect(),
+        throttled: trust.throttled,
+        unreadable: trust
+            .unreadable
+            .iter()
+            .map(|(reason, records)| UnreadableOut { reason, records: *records })
+            .collect(),
+        out_of_order: trust.out_of_order,
+        cpu_samples: trust.cpu_samples,
+        cpu_event: trust
+            .cpu_event
+            .as_ref()
+            .map(|(name, period)| CpuEventOut { name, period_ns: period.0 }),
+        floor_ns: trust.floor.map(|t| t.0),
+        wait_ns: trust.wait.0,
+        caller_named_ns: trust.caller_named.0,
+        lock_named_ns: trust.lock_named.0,
+        kernel_symbols: &trust.kernel_symbols,
+        folded_keys: trust.folded_keys,
+        rung: &trust.rung,
+        recorder_cpu_ns: trust.recorder_cpu.map(|t| t.0),
+        cpus_changed: &trust.cpus_changed,
+        notes: &trust.notes,
+    }
+}

@@ -1,0 +1,238 @@
+//! The report on a terminal: verdict, table, doubts, next step, in this order.
+//!
+//! In: a report, the width of the terminal, whether to colour. Out: text no wider than that, every
+//! name escaped. Wider terminals get wider names; narrow ones lose columns that can be derived, and
+//! are told which.
+
+use std::io;
+
+use crate::model::{GroupBy, Nanos};
+use crate::render::cells::Shape;
+use crate::render::doubts::{Doubt, doubts};
+use crate::render::escape::visible;
+use crate::render::grid::Grid;
+use crate::render::paint::{Paint, Style};
+use crate::render::paragraph::{columns, shorten, wrap};
+use crate::render::{Renderer, units};
+use crate::report::{Report, Row, StackShare};
+
+/// The default format of `lockprof report`.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Columns of the terminal; 100 when there is none.
+    pub width: usize,
+    /// Whether to colour. `NO_COLOR` and pipes are the caller's business.
+    pub color: bool,
+    /// Commands to try next.
+    pub next: Vec<String>,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table { width: 100, color: false, next: Vec::new() }
+    }
+}
+
+/// Stacks shown under a row, unless all rows are asked for.
+const STACKS_SHOWN: usize = 5;
+
+impl Renderer for Table {
+    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
+        let page = Page { report, width: self.width, paint: Paint { color: self.color } };
+        let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
+        let parts = [page.verdict(), body, page.doubts(), page.next(&self.next)];
+        let mut separator = "";
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            out.write_all(separator.as_bytes())?;
+            separator = "\n";
+            for line in part {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A report on its way to a terminal.
+struct Page<'a> {
+    report: &'a Report,
+    width: usize,
+    paint: Paint,
+}
+
+impl Page<'_> {
+    fn verdict(&self) -> Vec<String> {
+        let header = &self.report.header;
+        let mut facts = vec![units::time(header.elapsed)];
+        if header.cpus > 0 {
+            facts[0] += &format!(" on {}", units::counted(header.cpus.into(), "CPU"));
+        }
+        if header.threads > 0 {
+            facts[0] += &format!(", {}", units::counted(header.threads, "thread"));
+        }
+        if !header.kernel.is_empty() {
+            facts.push(format!("kernel {}", shorten(&visible(&header.kernel), 30)));
+        }
+        let facts = facts.join("    ");
+        let room = self.width.saturating_sub(columns(&facts) + 4).max(20);
+        let target = shorten(&visible(&header.target), room);
+        let gap = if target.is_empty() { "" } else { "    " };
+        let first = format!("{}{gap}{facts}", self.paint.apply(Style::Strong, &target));
+        let mut lines = vec![first];
+        if !self.report.rows.is_empty() {
+            lines.extend(wrap("", &self.sum(), self.width));
+        }
+        lines
+    }
+
+    /// All waiting in one sentence.
+    fn sum(&self) -> String {
+        let total = &self.report.total;
+        let waits = units::counted(total.contended(), "wait");
+        let mut sum = format!("waited {} for kernel locks: {waits}", units::time(total.wait()));
+        if total.spun.samples > 0 {
+            let spun = units::estimate(total.spun.time, total.spun.interval());
+            sum += &format!(", and {spun} of spinning that only CPU samples saw");
+        }
+        if let Some(cpu) = self.report.header.cpu_time {
+            sum += &format!("; CPU time {}", units::time(cpu));
+        }
+        sum
+    }
+
+    fn nothing(&self) -> Vec<String> {
+        let counts = &self.report.trust.counts;
+        let why = if counts.begins > 0 {
+            let begins = units::counted(counts.begins, "contention_begin event");
+            format!("{begins} were read, but the filters leave none of them.")
+        } else if self.report.trust.records == 0 {
+            "The recording has no records: it ended before anything happened.".into()
+        } else {
+            "No task had to wait for a kernel lock while recording. Waiting for disks, sockets, \
+             timers and user locks (futex) is no lock wait and is not counted here."
+                .into()
+        };
+        let mut lines = vec![self.paint.apply(Style::Strong, "no lock waits recorded")];
+        lines.extend(wrap("  ", &why, self.width));
+        lines
+    }
+
+    fn table(&self) -> Vec<String> {
+        let report = self.report;
+        let shown = if report.top == 0 { report.rows.len() } else { report.top };
+        let rows = &report.rows[..shown.min(report.rows.len())];
+        let shape = Shape::of(report, rows);
+        let mut grid = Grid::new(shape.columns());
+        let mut marked = false;
+        for row in rows {
+            marked |= shape.is_near_floor(&row.stat);
+            grid.row(shape.row(row));
+            if report.by == GroupBy::Lock && row.splits.len() > 1 {
+                row.splits.iter().for_each(|s| grid.row(shape.split(s.lock_type, &s.stat)));
+            }
+            self.stacks(row).into_iter().for_each(|line| grid.text(line));
+        }
+        let (mut lines, gone) = grid.print(self.width, self.paint);
+        let mut legend = Vec::new();
+        legend.extend(self.rest(&report.rows[rows.len()..]));
+        legend.extend(marked.then(|| self.floor_legend()));
+        legend.extend(missing(&gone));
+        lines.extend(self.pack("", &legend));
+        lines
+    }
+
+    /// The rows that are not shown.
+    fn rest(&self, rows: &[Row]) -> Option<String> {
+        if rows.is_empty() {
+            return None;
+        }
+        let wait: Nanos = rows.iter().map(|row| row.stat.wait()).sum();
+        let share = units::percent(units::share(wait, self.report.total.wait()));
+        let more = units::counted(rows.len() as u64, "more row");
+        Some(format!("... {more}, {} ({share}): --top 0", units::time(wait)))
+    }
+
+    fn floor_legend(&self) -> String {
+        let floor = self.report.trust.floor.map_or(String::new(), units::time);
+        format!("~ p50 is near the cost of measuring ({floor})")
+    }
+
+    /// Full stacks under their row.
+    fn stacks(&self, row: &Row) -> Vec<String> {
+        let shown = if self.report.top == 0 { row.stacks.len() } else { STACKS_SHOWN };
+        let mut lines = Vec::new();
+        for stack in row.stacks.iter().take(shown) {
+            lines.extend(self.stack(row, stack));
+        }
+        let rest = row.stacks.get(shown..).unwrap_or_default();
+        if !rest.is_empty() {
+            let wait: Nanos = rest.iter().map(|stack| stack.stat.wait()).sum();
+            let more = units::counted(rest.len() as u64, "more stack");
+            let share = units::percent(units::share(wait, row.stat.wait()));
+            lines.push(format!("      ... {more} ({share} of the row): --top 0"));
+        }
+        lines
+    }
+
+    fn stack(&self, row: &Row, stack: &StackShare) -> Vec<String> {
+        let share = units::percent(units::share(stack.stat.wait(), row.stat.wait()));
+        let waits = units::counted(stack.stat.contended(), "wait");
+        let wait = units::time(stack.stat.wait());
+        let lock = visible(&stack.lock.name);
+        let title = format!("{share:>11}  {} {lock}, {wait} in {waits}", stack.lock_type);
+        let mut lines = vec![shorten(&title, self.width)];
+        let mut frames = |frames: &[String], mark: &str| {
+            for frame in frames {
+                lines.push(shorten(&format!("{:13}{mark}{}", "", visible(frame)), self.width));
+            }
+        };
+        frames(&stack.kernel, "");
+        frames(&stack.user, "user ");
+        if stack.kernel.is_empty() && stack.user.is_empty() {
+            lines.push(format!("{:13}(no stack recorded)", ""));
+        }
+        lines
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        let said = doubts(self.report);
+        said.iter().flat_map(|doubt| self.doubt(doubt)).collect()
+    }
+
+    fn doubt(&self, doubt: &Doubt) -> Vec<String> {
+        let style = if doubt.warning { Style::Warning } else { Style::Plain };
+        let lines = wrap(&format!("{}: ", doubt.label), &doubt.text, self.width);
+        lines.iter().map(|line| self.paint.apply(style, line)).collect()
+    }
+
+    fn next(&self, commands: &[String]) -> Vec<String> {
+        if commands.is_empty() { Vec::new() } else { self.pack("next: ", commands) }
+    }
+
+    /// As many items on a line as fit, four spaces apart.
+    fn pack(&self, first: &str, items: &[String]) -> Vec<String> {
+        let indent = " ".repeat(columns(first));
+        let mut lines: Vec<String> = Vec::new();
+        for item in items {
+            match lines.last_mut() {
+                Some(line) if columns(line) + 4 + columns(item) <= self.width => {
+                    *line += "    ";
+                    *line += item;
+                }
+                Some(_) => lines.push(format!("{indent}{item}")),
+                None => lines.push(format!("{first}{item}")),
+            }
+        }
+        lines
+    }
+}
+
+/// What there was no room for; `traced` can be had from its neighbours.
+fn missing(gone: &[&str]) -> Vec<String> {
+    let (traced, others): (Vec<&str>, Vec<&str>) = gone.iter().partition(|t| **t == "traced");
+    let mut said: Vec<String> = traced.iter().map(|t| format!("{t} = wait - spun")).collect();
+    if !others.is_empty() {
+        said.push(format!("no room for {}", others.join(", ")));
+    }
+    said
+}

@@ -1,0 +1,362 @@
+//! Reports built by hand, and goldens to compare their renderings with.
+//!
+//! `LOCKPROF_BLESS=1 cargo test --test 'render_*'` writes the goldens anew; look at the diff.
+
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+use std::path::PathBuf;
+
+use lockprof::correlate::Counts;
+use lockprof::model::{
+    Cpu, GroupBy, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat, WaitStat,
+};
+use lockprof::render::Renderer;
+use lockprof::report::{
+    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
+    Trust,
+};
+
+pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
+pub(crate) const RWSEM_W: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
+pub(crate) const SPINLOCK: LockType = LockType::new(LockKind::Spinlock, Mode::Exclusive);
+pub(crate) const SEMAPHORE: LockType = LockType::new(LockKind::Semaphore, Mode::Exclusive);
+pub(crate) const MUTEX: LockType = LockType::new(LockKind::Mutex, Mode::Exclusive);
+
+/// Statistics of `(how many, how long in ns)` waits.
+pub(crate) fn waits(groups: &[(u64, u64)]) -> WaitStat {
+    let mut ended = Stat::default();
+    for &(count, ns) in groups {
+        for _ in 0..count {
+            ended.add(Nanos(ns));
+            ended.own += Nanos(ns);
+        }
+    }
+    WaitStat { ended, ..WaitStat::default() }
+}
+
+/// The same with so many CPU samples, 1 ms apart, that saw spinning.
+pub(crate) fn spun(mut stat: WaitStat, samples: u64) -> WaitStat {
+    stat.spun = Spun { samples, time: Nanos(samples * 1_000_000) };
+    stat
+}
+
+pub(crate) fn lock(name: &str, evidence: NameEvidence) -> LockName {
+    LockName { name: name.into(), evidence }
+}
+
+fn key() -> RowKey {
+    RowKey {
+        lock_type: None,
+        lock_kind: None,
+        caller: None,
+        wrappers: Vec::new(),
+        lock: None,
+        lock_addr: None,
+        task: None,
+    }
+}
+
+pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: WaitStat) -> Row {
+    let caller = (!caller.is_empty()).then(|| caller.to_string());
+    let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
+    let splits = vec![Split { lock_type, stat: stat.clone() }];
+    Row { key, stat, splits, stacks: Vec::new() }
+}
+
+fn summed(splits: &[Split]) -> WaitStat {
+    let mut all = WaitStat::default();
+    splits.iter().for_each(|split| all.merge(&split.stat));
+    all
+}
+
+pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Split>) -> Row {
+    let key = RowKey {
+        lock_kind: Some(kind),
+        lock: Some(name),
+        lock_addr: Some(LockAddr(addr)),
+        ..key()
+    };
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new() }
+}
+
+pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
+    let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new() }
+}
+
+pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
+    let mut total = WaitStat::default();
+    rows.iter().for_each(|row| total.merge(&row.stat));
+    Report {
+        header: header(),
+        by,
+        sort: SortKey::Wait,
+        top: 20,
+        trust: trust(total.wait()),
+        total,
+        rows,
+        cpu_stacks: Vec::new(),
+    }
+}
+
+fn header() -> Header {
+    Header {
+        target: "xfs_repair -o bhash=500000 -o ag_stride=2 /dev/loop0".into(),
+        kernel: "6.18.5".into(),
+        cpus: 2,
+        elapsed: Nanos(2_140_000_000),
+        threads: 33,
+        cpu_time: Some(Nanos(3_400_000_000)),
+    }
+}
+
+fn trust(wait: Nanos) -> Trust {
+    Trust {
+        records: 31_000,
+        counts: Counts { begins: 4_312, ends: 4_310, ..Counts::default() },
+        cpu_samples: 3_400,
+        cpu_event: Some(("cpu-clock".into(), Nanos(1_003_009))),
+        floor: Some(Nanos(3_400)),
+        caller_named: wait,
+        lock_named: Nanos(wait.0 / 100 * 97),
+        wait,
+        kernel_symbols: "from the recording".into(),
+        rung: "contention events (5.19 and later)".into(),
+        recorder_cpu: Some(Nanos(48_000_000)),
+        ..Trust::default()
+    }
+}
+
+/// Sites as `xfs_repair` shows them: readers and writers of mmap_lock, a buffer lock behind a
+/// wrapper, a spinlock near the floor, a site without a symbol.
+pub(crate) fn sites() -> Report {
+    let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
+    let writers = spun(waits(&[(400, 800_000), (380, 2_500_000), (30, 21_000_000)]), 240);
+    let readers = waits(&[(200, 1_600_000), (140, 3_000_000), (4, 31_000_000)]);
+    let mut buffer = site_row(
+        SEMAPHORE,
+        "xfs_read_agi",
+        lock("semaphore @ xfs_read_agi", NameEvidence::Caller),
+        waits(&[(20, 600_000), (3, 4_000_000)]),
+    );
+    buffer.key.wrappers = vec!["xfs_buf_lock".into()];
+    let pi_lock = lock("p->pi_lock", NameEvidence::Embedded);
+    let unknown = lock("mutex @ [unknown]", NameEvidence::Caller);
+    report(
+        GroupBy::Site,
+        vec![
+            site_row(RWSEM_W, "do_mprotect_pkey", mmap_lock(), writers),
+            site_row(RWSEM_R, "lock_mm_and_find_vma", mmap_lock(), readers),
+            buffer,
+            site_row(SPINLOCK, "try_to_wake_up", pi_lock, waits(&[(1_700, 6_500), (48, 88_000)])),
+            site_row(MUTEX, "", unknown, waits(&[(1, 90_000)])),
+        ],
+    )
+}
+
+/// The same with full stacks under their rows and CPU samples.
+pub(crate) fn stacks() -> Report {
+    let mut report = sites();
+    let text = |frames: &[&str]| frames.iter().map(|f| f.to_string()).collect::<Vec<_>>();
+    let writer = |user: &[&str], stat| StackShare {
+        kernel: text(&[
+            "rwsem_down_write_slowpath+0x1b3",
+            "down_write_killable+0x4d",
+            "do_mprotect_pkey+0xc1",
+            "__x64_sys_mprotect+0x1b",
+            "do_syscall_64+0x84",
+            "entry_SYSCALL_64_after_hwframe+0x76",
+        ]),
+        user: text(user),
+        lock_type: RWSEM_W,
+        lock: lock("mmap_lock", NameEvidence::Path),
+        stat,
+    };
+    report.rows[0].stacks = vec![
+        writer(
+            &["mprotect+0xb", "grow_heap+0x5a", "_int_malloc+0x2d1", "malloc+0x1c0"],
+            spun(waits(&[(400, 800_000), (280, 2_500_000), (30, 21_000_000)]), 200),
+        ),
+        writer(&["mprotect+0xb", "heap_trim+0x90"], spun(waits(&[(90, 2_500_000)]), 40)),
+    ];
+    report.rows[1].stacks = vec![StackShare {
+        kernel: text(&[
+            "rwsem_down_read_slowpath+0x2a0",
+            "down_read_killable+0x6e",
+            "lock_mm_and_find_vma+0x9b",
+            "do_user_addr_fault+0x1dd",
+            "exc_page_fault+0x78",
+        ]),
+        user: text(&["memset+0x11", "process_inodes+0x240"]),
+        lock_type: RWSEM_R,
+        lock: lock("mmap_lock", NameEvidence::Path),
+        stat: waits(&[(200, 1_600_000), (140, 3_000_000), (4, 31_000_000)]),
+    }];
+    let cpu = |lock_type, kernel: &[&str], samples| CpuStack {
+        lock_type,
+        kernel: text(kernel),
+        user: text(&["mprotect+0xb", "grow_heap+0x5a"]),
+        comm: "xfs_repair".into(),
+        samples,
+        time: Nanos(samples * 1_000_000),
+    };
+    report.cpu_stacks = vec![
+        cpu(Some(RWSEM_W), &["rwsem_spin_on_owner+0x33", "down_write+0x10"], 240),
+        cpu(None, &[], 3_160),
+    ];
+    report
+}
+
+/// Locks: two address spaces, one of them with readers and writers.
+pub(crate) fn locks() -> Report {
+    let split = |lock_type, stat| Split { lock_type, stat };
+    let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
+    report(
+        GroupBy::Lock,
+        vec![
+            lock_row(
+                LockKind::Rwsem,
+                mmap_lock(),
+                0xffff_8881_03f4_a1c8,
+                vec![
+                    split(RWSEM_R, waits(&[(344, 2_300_000)])),
+                    split(RWSEM_W, spun(waits(&[(812, 1_100_000)]), 90)),
+                ],
+            ),
+            lock_row(
+                LockKind::Rwsem,
+                mmap_lock(),
+                0xffff_8881_0811_0040,
+                vec![split(RWSEM_R, waits(&[(7, 1_000_000)]))],
+            ),
+        ],
+    )
+}
+
+/// Tasks: a thread, and threads of one name folded together.
+pub(crate) fn tasks() -> Report {
+    let split = |lock_type, stat| Split { lock_type, stat };
+    report(
+        GroupBy::Task,
+        vec![
+            task_row(
+                "xfs_repair",
+                4711,
+                4720,
+                vec![
+                    split(RWSEM_R, waits(&[(300, 2_000_000)])),
+                    split(RWSEM_W, waits(&[(700, 2_000_000)])),
+                ],
+            ),
+            task_row("kworker/u#:#", 0, 0, vec![split(SPINLOCK, waits(&[(90, 12_000)]))]),
+        ],
+    )
+}
+
+/// Nothing waited.
+pub(crate) fn empty() -> Report {
+    let mut empty = report(GroupBy::Site, Vec::new());
+    empty.trust.counts = Counts::default();
+    empty
+}
+
+/// Everything that can go wrong has gone wrong.
+pub(crate) fn doubtful() -> Report {
+    let mut report = sites();
+    report.total.open = 3;
+    report.total.open_time = Nanos(12_000_000);
+    report.total.uncertain = 4;
+    report.total.uncertain_time = Nanos(12_300_000_000);
+    report.total.failed = 1;
+    report.total.backed_off = 2;
+    let trust = &mut report.trust;
+    trust.lost = vec![
+        (Some(Cpu(0)), 24),
+        (Some(Cpu(3)), 1_000),
+        (None, 2),
+        (Some(Cpu(1)), 5),
+        (Some(Cpu(7)), 1),
+    ];
+    trust.counts.unmatched = 7;
+    trust.counts.restarts = 1;
+    trust.throttled = 2;
+    trust.out_of_order = 5;
+    trust.folded_keys = 120;
+    trust.unreadable = vec![("record of 0 bytes".into(), 2)];
+    trust.cpus_changed = vec![3, 5];
+    trust.cpu_event = None;
+    trust.notes = vec!["spinlocks were left out (--no-spin)".into()];
+    report
+}
+
+/// Names that want to act on a terminal, a spreadsheet, an SVG or a stack line.
+pub(crate) const HOSTILE: [&str; 8] = [
+    "\x1b]0;owned\x07\x1b[31mred",
+    "</title><script>alert(1)</script>",
+    "a;b\nc 12",
+    "=cmd|' /C calc'!A0",
+    "quo\"te,comma",
+    "evil\u{202e}gpj.exe\u{9b}2J",
+    "lossy \u{fffd}\u{fffd}\u{ffff}\0",
+    "(5 ns, 1%) ]]>--><!-- &amp; 7 8",
+];
+
+/// Every name of a report is hostile.
+pub(crate) fn hostile() -> Report {
+    let rows = HOSTILE.iter().enumerate().map(|(at, name)| {
+        let stat = waits(&[(10 * (9 - at as u64), 1_000_000)]);
+        let mut row = site_row(MUTEX, name, lock(name, NameEvidence::Symbol), stat.clone());
+        row.key.wrappers = vec![name.to_string()];
+        row.stacks = vec![StackShare {
+            kernel: vec![name.to_string(), format!("{name}+0x1f")],
+            user: vec![name.to_string()],
+            lock_type: MUTEX,
+            lock: lock(name, NameEvidence::Symbol),
+            stat,
+        }];
+        row
+    });
+    let mut report = report(GroupBy::Site, rows.collect());
+    let all = HOSTILE.concat();
+    report.header.target = all.clone();
+    report.header.kernel = all.clone();
+    report.trust.kernel_symbols = all.clone();
+    report.trust.rung = all.clone();
+    report.trust.cpu_event = Some((all.clone(), Nanos(1_000_000)));
+    report.trust.unreadable = vec![(all.clone(), 1)];
+    report.trust.notes = vec![all];
+    report
+}
+
+/// Hostile names of tasks.
+pub(crate) fn hostile_tasks() -> Report {
+    let stat = || waits(&[(5, 1_000_000)]);
+    let split = || vec![Split { lock_type: MUTEX, stat: stat() }];
+    report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
+}
+
+/// What `renderer` makes of `report`.
+pub(crate) fn bytes(renderer: &dyn Renderer, report: &Report) -> Vec<u8> {
+    let mut out = Vec::new();
+    renderer.render(report, &mut out).expect("writing to memory cannot fail");
+    out
+}
+
+pub(crate) fn text(renderer: &dyn Renderer, report: &Report) -> String {
+    String::from_utf8(bytes(renderer, report)).expect("every format is UTF-8")
+}
+
+/// Compares with `tests/goldens/render/NAME`, or writes it when `LOCKPROF_BLESS` is set.
+pub(crate) fn assert_golden(name: &str, got: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/render").join(name);
+    if std::env::var_os("LOCKPROF_BLESS").is_some() {
+        std::fs::write(&path, got).expect("goldens can be written");
+        return;
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        want == got,
+        "{} differs; LOCKPROF_BLESS=1 writes it anew.\n--- golden\n{want}\n--- now\n{got}",
+        path.display()
+    );
+}
