@@ -1,12 +1,15 @@
-//! What a kernel function does with locks: the rows of `symbols.tsv`.
+//! What a kernel function does with locks: the words of `symbols.tsv`.
+//!
+//! In: nothing. Out: [`Role`] and [`LockFunction`], the facts on which attribution decides which
+//! frame is a site, what a CPU sample was doing, and where the stack of an interrupt ends.
 
-use crate::model::{LockKind, Mode};
+use crate::model::{Context, LockKind, Mode};
 
 /// What a frame in this function means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Lock API: takes a lock, fast path first. Its self time is a cache miss, or the spin itself
-    /// on kernels with inlined ticket locks.
+    /// on kernels with inlined ticket locks. Blocks itself where the compiler inlined the slow path.
     Acquire,
     /// Waits with the CPU.
     Spin,
@@ -24,28 +27,37 @@ pub enum Role {
     Trylock,
     /// Only work: take or release a lock of a subsystem. A site lies above it.
     Wrapper,
-    /// Entry of an interrupt: frames called by it belong to the interrupt, not to the task.
+    /// Entry of a hardware interrupt: what it calls belongs to the interrupt, not to the task.
     Interrupt,
+    /// The softirq loop, on the way out of an interrupt or called by the task: what it calls
+    /// belongs to softirqs.
+    Softirq,
+    /// Entry of a non-maskable interrupt.
+    Nmi,
+    /// The way out of an interrupt, still below its entry: what it calls (preemption, signals,
+    /// task work) runs for the task again.
+    InterruptReturn,
     /// Scheduler code below a blocking frame: `schedule`, `schedule_preempt_disabled`.
     Schedule,
-    /// perf and tracepoint code: the recorder's own cost.
+    /// perf, BPF and tracepoint code: the recorder's own cost.
     Recording,
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockFunction {
-    /// Folded name.
+    /// Folded name, or a pattern: `asm_sysvec_*`.
     pub name: &'static str,
-    /// Kind of lock; `None` where the name alone does not tell (`osq_lock`, `schedule`).
+    /// Kind of lock; `None` where the name alone does not tell (`osq_lock`, `schedule`), and for
+    /// wrappers of several kinds.
     pub kind: Option<LockKind>,
     /// What it does.
     pub role: Role,
     /// How the lock is asked for; `None` where the name does not tell.
     pub mode: Option<Mode>,
-    /// First kernel that has it, as `3.0`.
+    /// First kernel that is known to have it, as `3.0` or `5.15-rt`.
     pub first: &'static str,
-    /// Last kernel that has it; empty while it is there.
+    /// Last kernel that is known to have it; empty while it is there.
     pub last: &'static str,
     /// Kernel source file.
     pub source: &'static str,
@@ -54,6 +66,29 @@ pub struct LockFunction {
 impl LockFunction {
     /// Whether a frame in it is the lock's own code, which a site skips. Wrappers are not.
     pub fn is_lock_code(&self) -> bool {
-        !matches!(self.role, Role::Wrapper | Role::Interrupt | Role::Schedule | Role::Recording)
+        match self.role {
+            Role::Acquire | Role::Spin | Role::Block | Role::SpinBlock => true,
+            Role::Wake | Role::Release | Role::IrqOn | Role::Trylock => true,
+            Role::Wrapper | Role::Schedule | Role::Recording => false,
+            Role::Interrupt | Role::Softirq | Role::Nmi | Role::InterruptReturn => false,
+        }
+    }
+
+    /// What the CPU does in the frames called by this one, when this one is where an interrupt or
+    /// softirq begins: a stack is looked at only up to its innermost such frame.
+    pub fn interrupt(&self) -> Option<Context> {
+        match self.role {
+            Role::Interrupt => Some(Context::Hardirq),
+            Role::Softirq => Some(Context::Softirq),
+            Role::Nmi => Some(Context::Nmi),
+            _ => None,
+        }
+    }
+}
+
+impl Role {
+    /// Whether a task switched out directly below this frame waits for the lock.
+    pub fn may_block(self) -> bool {
+        matches!(self, Role::Block | Role::SpinBlock | Role::Acquire)
     }
 }
