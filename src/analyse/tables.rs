@@ -10,8 +10,8 @@ use super::key::{CellKey, StackKey, TaskKey};
 use crate::attribute::Facts;
 use crate::correlate::Sample;
 use crate::model::{
-    Context, FunctionId, LockType, Nanos, Outcome, Spun, StackId, TaskRef, TimeRange, Timestamp,
-    Wait, WaitStat,
+    FunctionId, LockType, Nanos, Outcome, Spun, StackId, TaskRef, TimeRange, Timestamp, Wait,
+    WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -128,7 +128,7 @@ impl Tables {
                 user: if self.detail.user_stacks { sample.user_stack } else { StackId::EMPTY },
                 lock: None,
                 task: TaskKey::Task(sample.task),
-                context: if facts.in_interrupt { Context::Softirq } else { Context::Task },
+                context: facts.context,
             };
             self.waits.entry(key).or_default().spun.merge(one);
             self.make_room(site);

@@ -6,8 +6,8 @@
 mod path;
 mod site;
 
-use crate::kernel::Kernel;
-use crate::model::StackId;
+use crate::kernel::{Kernel, KernelFrame};
+use crate::model::{Context, StackId};
 use crate::stacks::Stacks;
 
 pub use path::{LockPath, PathRole};
@@ -20,10 +20,8 @@ pub struct Facts {
     pub site: Site,
     /// What lock code does at the innermost end, if any is there.
     pub path: Option<LockPath>,
-    /// Frames that belong to the innermost context: the others were interrupted.
-    pub own_frames: usize,
-    /// Whether an interrupt entry ends the innermost context.
-    pub in_interrupt: bool,
+    /// What the CPU was doing in the innermost frames.
+    pub context: Context,
 }
 
 /// Facts of all stacks seen so far.
@@ -51,12 +49,7 @@ impl Attribution {
 }
 
 fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
-    let entry = site::interrupt_entry(kernel, frames);
-    let own = &frames[..entry.unwrap_or(frames.len())];
-    Facts {
-        site: site::find(kernel, own),
-        path: path::find(kernel, own),
-        own_frames: own.len(),
-        in_interrupt: entry.is_some(),
-    }
+    let (own, context) = site::innermost_context(kernel, frames);
+    let own: Vec<KernelFrame> = frames[..own].iter().map(|&ip| kernel.frame(ip)).collect();
+    Facts { site: site::find(&own), path: path::find(&own), context }
 }

@@ -4,8 +4,7 @@
 //! it called say: it sleeps when the scheduler is among them and spins otherwise. A frame whose name
 //! does not tell the kind of lock (`osq_lock`) takes it from its callers.
 
-use super::site::role;
-use crate::kernel::{Kernel, LockFunction, Role};
+use crate::kernel::{KernelFrame, LockFunction, Role};
 use crate::model::{LockKind, LockType, Mode};
 
 /// What a CPU does in lock code.
@@ -46,19 +45,20 @@ impl LockPath {
 }
 
 /// Finds the lock path in the frames of one context, innermost first.
-pub(super) fn find(kernel: &Kernel, frames: &[u64]) -> Option<LockPath> {
-    let row = |&ip: &u64| kernel.function(ip).and_then(|function| kernel.lock_function(function));
-    let at = frames.iter().position(|ip| row(ip).is_some_and(LockFunction::is_lock_code))?;
-    let innermost = row(&frames[at])?;
-    let callers = || frames[at..].iter().filter_map(row).filter(|row| row.is_lock_code());
+pub(super) fn find(frames: &[KernelFrame]) -> Option<LockPath> {
+    let lock_code = |frame: &KernelFrame| frame.lock.filter(|row| row.is_lock_code());
+    let at = frames.iter().position(|frame| lock_code(frame).is_some())?;
+    let (below, from) = frames.split_at(at);
+    let callers = || from.iter().filter_map(lock_code);
+    let innermost = callers().next()?;
     let kind = callers().find_map(|row| row.kind).unwrap_or(LockKind::Unknown);
-    let same_kind = || callers().filter(|row| row.kind.is_none_or(|k| k == kind));
-    let mode = same_kind().find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
-    let below = |wanted| frames[..at].iter().any(|&ip| role(kernel, ip) == Some(wanted));
-    let role = if below(Role::Recording) {
+    let same_kind = |row: &&LockFunction| row.kind.is_none_or(|other| other == kind);
+    let mode = callers().filter(same_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
+    let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
+    let role = if calls(Role::Recording) {
         PathRole::Recording
     } else {
-        path_role(innermost.role, below(Role::Schedule), is_wait_lock(kind, callers()))
+        path_role(innermost.role, calls(Role::Schedule), is_wait_lock(kind, callers()))
     };
     Some(LockPath { role, lock_type: LockType::new(kind, mode) })
 }

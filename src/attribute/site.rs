@@ -10,8 +10,8 @@
 //! Found by symbol, never by counting frames: compilers inline and tail-call lock code differently in
 //! every kernel.
 
-use crate::kernel::{Kernel, Role};
-use crate::model::FunctionId;
+use crate::kernel::{Kernel, KernelFrame, Role};
+use crate::model::{Context, FunctionId};
 
 /// Where a lock is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,34 +20,35 @@ pub struct Site {
     pub caller: Option<FunctionId>,
     /// Wrappers between lock code and the site, innermost first.
     pub wrappers: Box<[FunctionId]>,
-    /// Index of the site's frame in the stack.
-    pub frame: usize,
 }
 
-/// Index of the innermost frame that is the entry of an interrupt: it and all frames that it
-/// interrupted are of no interest to the innermost context.
-pub(super) fn interrupt_entry(kernel: &Kernel, frames: &[u64]) -> Option<usize> {
-    frames.iter().position(|&ip| role(kernel, ip) == Some(Role::Interrupt))
-}
-
-pub(super) fn role(kernel: &Kernel, ip: u64) -> Option<Role> {
-    let function = kernel.function(ip)?;
-    kernel.lock_function(function).map(|row| row.role)
+/// How many of the frames, innermost first, belong to the innermost context, and which it is.
+///
+/// Frames above an interrupt entry belong to the interrupt; what the way out of an interrupt calls
+/// runs for the task again.
+pub(super) fn innermost_context(kernel: &Kernel, frames: &[u64]) -> (usize, Context) {
+    let border = |(index, &ip): (usize, &u64)| {
+        let row = kernel.frame(ip).lock?;
+        let is_return = row.role == Role::InterruptReturn;
+        let context = row.interrupt().or(is_return.then_some(Context::Task))?;
+        Some((index, context))
+    };
+    frames.iter().enumerate().find_map(border).unwrap_or((frames.len(), Context::Task))
 }
 
 /// Finds the site in the frames of one context, innermost first.
-pub(super) fn find(kernel: &Kernel, frames: &[u64]) -> Site {
+pub(super) fn find(frames: &[KernelFrame]) -> Site {
     let mut wrappers = Vec::new();
-    for (frame, &ip) in frames.iter().enumerate() {
-        let Some(function) = kernel.function(ip) else { break };
-        match role(kernel, ip) {
+    for frame in frames {
+        let Some(function) = frame.function else { break };
+        match frame.lock.map(|row| row.role) {
             Some(Role::Wrapper) => wrappers.push(function),
-            Some(_) => {}
-            None if kernel.in_lock_text(ip) => {}
-            None => return Site { caller: Some(function), wrappers: wrappers.into(), frame },
+            Some(Role::Recording | Role::Schedule) => {}
+            _ if frame.lock_code => {}
+            _ => return Site { caller: Some(function), wrappers: wrappers.into() },
         }
     }
     // A wrapper with nothing above it is the best there is.
     let caller = wrappers.pop();
-    Site { caller, wrappers: wrappers.into(), frame: frames.len().saturating_sub(1) }
+    Site { caller, wrappers: wrappers.into() }
 }

@@ -9,6 +9,9 @@ use crate::model::{Filter, GroupBy, LockTypePattern, Nanos, Query, SortKey};
 /// Where recordings go and come from when nothing else is said.
 pub const DEFAULT_RECORDING: &str = "lockprof.data";
 
+/// The subcommand under which lockprof starts itself to hold a command back.
+pub const EXEC_STUB: &str = "__exec";
+
 /// Which kernel lock a program waits for, who makes it wait, what changed.
 #[derive(Debug, Parser)]
 #[command(name = "lockprof", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -51,7 +54,7 @@ pub enum Command {
     /// Write man pages into a directory
     Man(ManArgs),
     /// Wait for a byte on a descriptor, then become a command
-    #[command(name = lockprof_collectors::workload::STUB, hide = true)]
+    #[command(name = EXEC_STUB, hide = true)]
     Exec(ExecArgs),
 }
 
@@ -233,6 +236,67 @@ pub struct RepairArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = DEFAULT_RECORDING)]
     pub file: PathBuf,
+}
+
+/// `hammer`.
+#[derive(Args, Debug)]
+pub struct HammerArgs {
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// How long to run
+    #[arg(long, value_name = "TIME", default_value = "5s", global = true)]
+    pub seconds: Nanos,
+    /// Which lock
+    #[command(subcommand)]
+    pub workload: Hammer,
+}
+
+/// Workloads of `hammer`.
+#[derive(Debug, Subcommand)]
+pub enum Hammer {
+    /// Readers (mincore, madvise) against writers (mprotect) of one mmap_lock
+    MmapSem {
+        /// Threads that take it for read
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        readers: usize,
+        /// Threads that take it for write
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        writers: usize,
+        /// How long a call holds it: short, long, or a time
+        #[arg(long, value_name = "HOLD", default_value = "short")]
+        hold: lockprof_hammer::Hold,
+    },
+    /// One thread that holds the mmap_lock long, others that hold it for microseconds
+    Convoy {
+        /// Threads with short holds
+        #[arg(long, value_name = "N", default_value_t = 8)]
+        threads: usize,
+        /// How long the one holds it
+        #[arg(long, value_name = "HOLD", default_value = "10ms")]
+        hold: lockprof_hammer::Hold,
+    },
+    /// Create and unlink files in one directory
+    DirectoryRwsem {
+        /// Threads
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        threads: usize,
+        /// Make the directory here
+        #[arg(long, value_name = "DIR", default_value = "/tmp")]
+        directory: PathBuf,
+    },
+    /// Write to and read from one pipe
+    PipeMutex {
+        /// Threads
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        threads: usize,
+    },
+    /// Open and close files in one table of file descriptors
+    FdTable {
+        /// Threads
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        threads: usize,
+    },
 }
 
 /// `completions`.

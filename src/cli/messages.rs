@@ -12,7 +12,7 @@ use std::fmt::{self, Display};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use crate::render::escape::terminal as escaped;
+use crate::render::escape::visible as escaped;
 
 /// A failure, with what to type instead when that is known, and the exit status.
 #[derive(Debug)]

@@ -1,0 +1,54 @@
+//! `lockprof flamegraph`: a recording in, a picture out.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::input;
+use crate::analyse::Detail;
+use crate::cli::args::{self, FlamegraphArgs};
+use crate::cli::messages::{self, Failure};
+use crate::model::Query;
+use crate::render::{FlameGraph, Renderer, Weight};
+use crate::report::Report;
+
+pub(super) fn run(args: &FlamegraphArgs) -> Result<ExitCode, Failure> {
+    let query = Query { filter: args.filter.filter(), stacks: true, ..Query::default() };
+    let pipeline = input::analyse(&args.input, detail(), &query.filter)?;
+    let report = pipeline.report(&query);
+    draw(&report, args.weight.into(), &args.output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a flame graph needs to be kept apart.
+pub(super) fn detail() -> Detail {
+    Detail { user_stacks: true, cpu_stacks: true, ..Detail::default() }
+}
+
+/// Draws the report into the file at `path`.
+pub(super) fn draw(report: &Report, weight: Weight, path: &Path) -> Result<(), Failure> {
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        FlameGraph { weight }.render(report, &mut out)?;
+        out.flush()
+    };
+    write().with_context(|| format!("cannot write `{}`", path.display()))?;
+    if report.rows.is_empty() && report.cpu_stacks.is_empty() {
+        messages::note("no lock waits recorded; the picture says so");
+    }
+    messages::note(format_args!("flame graph in {}", path.display()));
+    Ok(())
+}
+
+impl From<args::Weight> for Weight {
+    fn from(weight: args::Weight) -> Weight {
+        match weight {
+            args::Weight::Wait => Weight::Wait,
+            args::Weight::Cpu => Weight::Cpu,
+            args::Weight::Count => Weight::Count,
+        }
+    }
+}
