@@ -2,7 +2,7 @@
 
 mod reports;
 
-use lockprof::model::Nanos;
+use lockprof::model::{Nanos, SortKey};
 use lockprof::render::Table;
 use lockprof::report::Report;
 use reports::{assert_golden, text};
@@ -114,6 +114,25 @@ fn rows_beyond_the_top_are_summed_up() {
     assert!(!page.contains("try_to_wake_up"));
     report.top = 0;
     assert!(text(&table(100), &report).contains("try_to_wake_up"));
+}
+
+#[test]
+fn the_column_that_rows_are_sorted_by_is_shown() {
+    let mut report = reports::sites();
+    let titles = |report: &Report| -> String { body(&text(&table(140), report))[0].into() };
+    let has = |titles: &str, title: &str| titles.split_whitespace().any(|t| t == title);
+    for (sort, title) in
+        [(SortKey::AvgWait, "avg"), (SortKey::WaitMin, "min"), (SortKey::WaitTotal, "total")]
+    {
+        report.sort = SortKey::Wait;
+        assert!(!has(&titles(&report), title), "{title}");
+        report.sort = sort;
+        assert!(has(&titles(&report), title), "{title}");
+    }
+    report.sort = SortKey::AvgWait;
+    let page = text(&table(140), &report);
+    // 1.9 s in 810 waits.
+    assert!(body(&page)[1].contains("2.3 ms"), "{page}");
 }
 
 #[test]

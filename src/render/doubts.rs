@@ -60,7 +60,8 @@ fn lost_hint(report: &Report) -> String {
         return String::new();
     }
     format!(
-        "{} of all records were lost: record with larger buffers (-m) or fewer CPU samples (-F)",
+        "{} of all records were lost: fewer CPU samples (record -F 99) or no spinlocks \
+         (record --no-spin) lose less",
         percent(lost_share)
     )
 }

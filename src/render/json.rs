@@ -1,8 +1,8 @@
 //! The report for programs: every row, every number in full, units in the names.
 //!
-//! In: a report. Out: one JSON object, `schema_version` 1, described by `schema/report-v1.json`. The
-//! structs here are that promise: a field renamed in [`Report`] changes nothing below. All rows are
-//! written whatever `--top` says. Each row stands on a line of its own, for grep and diff.
+//! In: a report. Out: one JSON object, `schema_version` 1, described by `schema/report-v1.json`.
+//! The structs here are that promise: a field renamed in [`Report`] changes nothing below. All rows
+//! are written whatever `--top` says. Each row stands on a line of its own, for grep and diff.
 
 use std::io;
 

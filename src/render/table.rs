@@ -104,7 +104,7 @@ impl Page<'_> {
         let counts = &self.report.trust.counts;
         let why = if counts.begins > 0 {
             let begins = units::counted(counts.begins, "contention_begin event");
-            format!("{begins} were read, but the filters leave none of them.")
+            format!("{begins} were read, but target and filters leave none of them.")
         } else if self.report.trust.records == 0 {
             "The recording has no records: it ended before anything happened.".into()
         } else {
