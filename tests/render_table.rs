@@ -144,6 +144,9 @@ fn an_empty_report_says_why() {
     report.trust.counts.ends = 1_234;
     assert!(text(&table(100), &report).contains("1,234 contention_begin events were read, but"));
     report.trust.counts.begins = 0;
+    report.trust.counts.outside = 88;
+    assert!(text(&table(100), &report).contains("88 events of other tasks were left out."));
+    report.trust.counts.outside = 0;
     report.trust.records = 0;
     assert!(text(&table(100), &report).contains("The recording has no records"));
 }
