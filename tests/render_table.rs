@@ -2,7 +2,7 @@
 
 mod reports;
 
-use lockprof::model::Nanos;
+use lockprof::model::{Nanos, SortKey};
 use lockprof::render::Table;
 use lockprof::report::Report;
 use reports::{assert_golden, text};
@@ -117,6 +117,25 @@ fn rows_beyond_the_top_are_summed_up() {
 }
 
 #[test]
+fn the_column_that_rows_are_sorted_by_is_shown() {
+    let mut report = reports::sites();
+    let titles = |report: &Report| -> String { body(&text(&table(140), report))[0].into() };
+    let has = |titles: &str, title: &str| titles.split_whitespace().any(|t| t == title);
+    for (sort, title) in
+        [(SortKey::AvgWait, "avg"), (SortKey::WaitMin, "min"), (SortKey::WaitTotal, "total")]
+    {
+        report.sort = SortKey::Wait;
+        assert!(!has(&titles(&report), title), "{title}");
+        report.sort = sort;
+        assert!(has(&titles(&report), title), "{title}");
+    }
+    report.sort = SortKey::AvgWait;
+    let page = text(&table(140), &report);
+    // 1.9 s in 810 waits.
+    assert!(body(&page)[1].contains("2.3 ms"), "{page}");
+}
+
+#[test]
 fn an_empty_report_says_why() {
     let mut report = reports::empty();
     let page = text(&table(100), &report);
@@ -125,6 +144,9 @@ fn an_empty_report_says_why() {
     report.trust.counts.ends = 1_234;
     assert!(text(&table(100), &report).contains("1,234 contention_begin events were read, but"));
     report.trust.counts.begins = 0;
+    report.trust.counts.outside = 88;
+    assert!(text(&table(100), &report).contains("88 events of other tasks were left out."));
+    report.trust.counts.outside = 0;
     report.trust.records = 0;
     assert!(text(&table(100), &report).contains("The recording has no records"));
 }

@@ -3,7 +3,7 @@
 //! In: a report and the rows to show. Out: the columns that these rows need, by site, lock or task,
 //! and the cells of each row, escaped.
 
-use crate::model::{GroupBy, LockType, Mode, Nanos, WaitStat};
+use crate::model::{GroupBy, LockType, Mode, Nanos, SortKey, WaitStat};
 use crate::render::escape::visible;
 use crate::render::grid::{Cell, Column, Kind};
 use crate::render::paint::Style;
@@ -12,6 +12,9 @@ use crate::report::{NameEvidence, Report, Row, RowKey};
 
 /// A row with this share of all waiting is worth looking at.
 const LARGE_SHARE: f64 = 0.1;
+
+/// A time of a row.
+type Value = fn(&WaitStat) -> Option<Nanos>;
 
 /// Which columns this report needs.
 pub(crate) struct Shape<'a> {
@@ -25,6 +28,7 @@ pub(crate) struct Shape<'a> {
 }
 
 impl Shape<'_> {
+    /// The shape for these rows of `report`.
     pub(crate) fn of<'a>(report: &'a Report, rows: &[Row]) -> Shape<'a> {
         let spun = rows.iter().any(|row| row.stat.spun.samples > 0);
         let address = rows.iter().any(|row| row.key.lock_addr.is_some());
@@ -41,6 +45,17 @@ impl Shape<'_> {
         }
     }
 
+    /// The column that rows are sorted by, where it is not there anyway.
+    fn sorted_by(&self) -> Option<(&'static str, Value)> {
+        match self.report.sort {
+            SortKey::Wait | SortKey::Contended | SortKey::WaitMax => None,
+            SortKey::WaitTotal => Some(("total", |stat| Some(stat.ended.total))),
+            SortKey::WaitMin => Some(("min", |stat| Some(stat.ended.min))),
+            SortKey::AvgWait => Some(("avg", |stat| stat.ended.avg())),
+        }
+    }
+
+    /// Columns from left to right: numbers, then names.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let column = |title, kind, give_up| Column { title, kind, give_up };
         let mut columns = vec![column("wait", Kind::Number, 0), column("share", Kind::Number, 4)];
@@ -49,6 +64,7 @@ impl Shape<'_> {
             columns.push(column("spun +- 95 %", Kind::Number, 0));
         }
         columns.push(column("waits", Kind::Number, 0));
+        columns.extend(self.sorted_by().map(|(title, _)| column(title, Kind::Number, 0)));
         // The mark has a column of its own width behind the unit.
         columns.push(column(if self.marks { "p50 " } else { "p50" }, Kind::Number, 0));
         columns.push(column("p95", Kind::Number, 2));
@@ -75,6 +91,7 @@ impl Shape<'_> {
         columns
     }
 
+    /// A row's cells, one for each column.
     pub(crate) fn row(&self, row: &Row) -> Vec<Cell> {
         let mut cells = self.numbers(&row.stat);
         cells.extend(match self.report.by {
@@ -107,6 +124,7 @@ impl Shape<'_> {
             }));
         }
         cells.push(Cell::new(units::count(stat.contended())));
+        cells.extend(self.sorted_by().map(|(_, value)| Cell::new(time_or_dash(value(stat)))));
         let ended = &stat.ended;
         let mark = match (self.marks, self.is_near_floor(stat)) {
             (true, true) => "~",

@@ -1,8 +1,8 @@
 //! The report for spreadsheets and scripts: one record a row, units in the titles (RFC 4180).
 //!
-//! In: a report. Out: a title line and all rows, whatever `--top` says. The columns are the same for
-//! every `--by`, and new ones come last; what a row does not have is an empty field. Text that a
-//! spreadsheet would run is made text.
+//! In: a report. Out: a title line and all rows, whatever `--top` says. The columns are the same
+//! for every `--by`, and new ones come last; what a row does not have is an empty field. Text that
+//! a spreadsheet would run is made text.
 
 use std::io;
 

@@ -60,7 +60,8 @@ fn lost_hint(report: &Report) -> String {
         return String::new();
     }
     format!(
-        "{} of all records were lost: record with larger buffers (-m) or fewer CPU samples (-F)",
+        "{} of all records were lost: fewer CPU samples (record -F 99) or no spinlocks \
+         (record --no-spin) lose less",
         percent(lost_share)
     )
 }
@@ -125,6 +126,7 @@ fn faults(report: &Report) -> Vec<String> {
     let counts = &trust.counts;
     say(counts.unmatched, format!("{} without a begin", counted(counts.unmatched, "end")));
     say(counts.restarts, format!("{} without an end", counted(counts.restarts, "begin")));
+    say(counts.outside, format!("{} of other tasks left out", counted(counts.outside, "event")));
     say(trust.throttled, format!("sampling throttled {}", counted(trust.throttled, "time")));
     say(trust.out_of_order, format!("{} out of order", counted(trust.out_of_order, "record")));
     say(trust.folded_keys, format!("{} folded (table full)", counted(trust.folded_keys, "key")));

@@ -2,7 +2,8 @@
 //!
 //! In: a comm, path or symbol, whatever bytes it had (already lossy UTF-8). Out: the same text with
 //! everything that acts instead of showing written out: `\x1b`, `\n`, `\u{202e}`. XML is escaped by
-//! its writer; it gets [`visible`] text, because XML 1.0 has no way to write most control characters.
+//! its writer; it gets [`visible`] text, because XML 1.0 has no way to write most control
+//! characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -50,8 +51,8 @@ fn push_visible(safe: &mut String, c: char) {
 
 /// A text field of a CSV file (RFC 4180): quoted where it must be.
 ///
-/// A leading `=`, `+`, `-` or `@` would make a spreadsheet run the cell; an apostrophe in front keeps
-/// it text.
+/// A leading `=`, `+`, `-` or `@` would make a spreadsheet run the cell; an apostrophe in front
+/// keeps it text.
 pub fn csv_field(text: &str) -> Cow<'_, str> {
     let mut field = visible(text);
     if field.starts_with(['=', '+', '-', '@']) {

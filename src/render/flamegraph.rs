@@ -1,10 +1,10 @@
 //! The report as a picture: a flame graph of waiting, drawn by inferno.
 //!
-//! In: a report whose query asked for stacks. Out: an SVG, the same bytes every time. Lock types are
-//! the lowest frames: readers cold, writers warm, other locks green, user code grey; within a hue
-//! the name decides. Tooltips say times in human units. Without waits the picture says so in words.
+//! In: a report whose query asked for stacks. Out: an SVG, the same bytes every time. Lock types
+//! are the lowest frames: readers cold, writers warm, other locks green, user code grey; within a
+//! hue the name decides. Tooltips say times in human units. Without waits the picture says so in
+//! words.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
@@ -12,7 +12,7 @@ use inferno::flamegraph::{Options, TextTruncateDirection};
 
 use crate::model::Nanos;
 use crate::render::escape::folded_frame;
-use crate::render::folded::{Frame, Place, Weight, fold, total};
+use crate::render::folded::{Frame, NOT_IN_LOCK_CODE, Place, Weight, fold, total};
 use crate::render::paragraph::shorten;
 use crate::render::{Renderer, units};
 use crate::report::Report;
@@ -87,6 +87,7 @@ impl Hue {
         match lock_type {
             name if name.contains(":R") => Hue::Cold,
             name if name.contains(":W") => Hue::Warm,
+            NOT_IN_LOCK_CODE => Hue::Grey,
             _ => Hue::Green,
         }
     }
@@ -163,12 +164,13 @@ fn subtitle(report: &Report, weight: Weight, total: Nanos) -> String {
     let sum = match weight {
         Weight::Wait => {
             let waits = units::counted(report.total.contended(), "wait");
-            format!("{} waited in {waits}", units::time(total))
+            format!("waited {} in {waits}; ", units::time(total))
         }
-        Weight::Cpu => format!("{} of CPU time, sampled", units::time(total)),
-        Weight::Count => units::counted(total.0, "wait"),
+        Weight::Cpu => format!("{} of CPU time, sampled; ", units::time(total)),
+        Weight::Count => format!("{}; ", units::counted(total.0, "wait")),
     };
-    let mut text = format!("{sum}; recorded {}", units::time(header.elapsed));
+    let sum = if total == Nanos::ZERO { String::new() } else { sum };
+    let mut text = format!("{sum}recorded {}", units::time(header.elapsed));
     if header.cpus > 0 {
         text += &format!(" on {}", units::counted(header.cpus.into(), "CPU"));
     }
@@ -181,7 +183,8 @@ fn subtitle(report: &Report, weight: Weight, total: Nanos) -> String {
     shorten(&text, SUBTITLE_WIDTH)
 }
 
-/// Copies the SVG with `(1,234,567 ns, 12.34%)` at the end of each title said as `(1.2 ms, 12.34%)`.
+/// Copies the SVG with `(1,234,567 ns, 12.34%)` at the end of each title said as `(1.2 ms,
+/// 12.34%)`.
 ///
 /// The number is looked for from the end, so that a name cannot pretend to be one. The brackets
 /// stay: inferno's script cuts them off a title to get the frame's name.
@@ -215,8 +218,6 @@ fn write_empty(report: &Report, weight: Weight, out: &mut dyn io::Write) -> io::
         Weight::Wait | Weight::Count => "no lock waits recorded",
         Weight::Cpu => "no CPU samples recorded",
     };
-    let lines =
-        [title(report, weight), nothing.into(), subtitle(report, weight, total(&BTreeMap::new()))];
     let text = |y: u32, size: u32, text: &str| {
         format!(
             "<text x=\"50%\" y=\"{y}\" text-anchor=\"middle\" font-family=\"monospace\" \
@@ -231,9 +232,9 @@ fn write_empty(report: &Report, weight: Weight, out: &mut dyn io::Write) -> io::
          xmlns=\"http://www.w3.org/2000/svg\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"rgb(250,250,250)\"/>\n\
          {}{}{}</svg>\n",
-        text(34, 17, &lines[0]),
-        text(84, 17, &lines[1]),
-        text(124, 12, &lines[2]),
+        text(34, 17, &title(report, weight)),
+        text(84, 17, nothing),
+        text(124, 12, &subtitle(report, weight, Nanos::ZERO)),
     )
 }
 

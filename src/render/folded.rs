@@ -1,9 +1,10 @@
 //! Stacks on one line each, as flame graph tools read them: `type;lock;root;...;leaf WEIGHT`.
 //!
-//! In: a report whose query asked for stacks. Out: lines in alphabetical order, each stack once. Lock
-//! type and lock come first, so that readers and writers of a lock stand side by side; then frames,
-//! root first, user before kernel. What a row has beyond its stacks (they were folded away, or not
-//! asked for) is a line that ends at its caller, so that the weights add up to the report's total.
+//! In: a report whose query asked for stacks. Out: lines in alphabetical order, each stack once.
+//! Lock type and lock come first, so that readers and writers of a lock stand side by side; then
+//! frames, root first, user before kernel. What a row has beyond its stacks (they were folded away,
+//! or not asked for) is a line that ends at its caller, so that the weights add up to the report's
+//! total.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,6 +52,9 @@ pub(super) enum Place {
     Kernel,
 }
 
+/// Stands where CPU time has no lock type.
+pub(super) const NOT_IN_LOCK_CODE: &str = "not in lock code";
+
 /// A frame without its offset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Frame {
@@ -94,7 +98,7 @@ fn weigh(stat: &WaitStat, weight: Weight) -> u64 {
     }
 }
 
-/// All that [`fold`] would add up to, in the words of its unit.
+/// What all stacks add up to: ns, or waits where the weight counts them.
 pub(super) fn total(folded: &BTreeMap<Vec<Frame>, u64>) -> Nanos {
     Nanos(folded.values().fold(0, |sum, weight| sum.saturating_add(*weight)))
 }
@@ -112,7 +116,7 @@ fn wait_path(stack: &StackShare) -> Vec<Frame> {
 fn cpu_path(stack: &CpuStack) -> Vec<Frame> {
     let first = match stack.lock_type {
         Some(lock_type) => lock_type.to_string(),
-        None => "not in lock code".into(),
+        None => NOT_IN_LOCK_CODE.into(),
     };
     let mut path = vec![label(first), label(&stack.comm)];
     push_frames(&mut path, &stack.user, &stack.kernel);

@@ -177,8 +177,8 @@ impl Grid {
     }
 }
 
-/// Gives `room` to the names: each what it needs. Where that is too much, the later ones (locks) get
-/// a third or enough for a short name, and the first (callers) the rest.
+/// Gives `room` to the names: each what it needs. Where that is too much, the later ones (locks)
+/// get a third or enough for a short name, and the first (callers) the rest.
 fn share_out(room: usize, names: &[usize], natural: &[usize], widths: &mut [usize]) {
     let needed: usize = names.iter().map(|&at| natural[at]).sum();
     let fair = (room / 3).max(SHORT_NAME).min(room / 2);

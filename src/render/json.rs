@@ -1,8 +1,8 @@
 //! The report for programs: every row, every number in full, units in the names.
 //!
-//! In: a report. Out: one JSON object, `schema_version` 1, described by `schema/report-v1.json`. The
-//! structs here are that promise: a field renamed in [`Report`] changes nothing below. All rows are
-//! written whatever `--top` says. Each row stands on a line of its own, for grep and diff.
+//! In: a report. Out: one JSON object, `schema_version` 1, described by `schema/report-v1.json`.
+//! The structs here are that promise: a field renamed in [`Report`] changes nothing below. All rows
+//! are written whatever `--top` says. Each row stands on a line of its own, for grep and diff.
 
 use std::io;
 
@@ -132,9 +132,17 @@ struct TrustOut<'a> {
     records: u64,
     begins: u64,
     ends: u64,
+    begun: u64,
     phases: u64,
     restarts: u64,
+    joined: u64,
+    ended: u64,
+    open: u64,
+    uncertain: u64,
+    uncertain_ended: u64,
     unmatched: u64,
+    joined_ends: u64,
+    outside: u64,
     lost: Vec<LostOut>,
     throttled: u64,
     unreadable: Vec<UnreadableOut<'a>>,
@@ -286,13 +294,22 @@ fn stack(stack: &StackShare) -> StackOut<'_> {
 }
 
 fn trust(trust: &Trust) -> TrustOut<'_> {
+    let counts = &trust.counts;
     TrustOut {
         records: trust.records,
-        begins: trust.counts.begins,
-        ends: trust.counts.ends,
-        phases: trust.counts.phases,
-        restarts: trust.counts.restarts,
-        unmatched: trust.counts.unmatched,
+        begins: counts.begins,
+        ends: counts.ends,
+        begun: counts.begun,
+        phases: counts.phases,
+        restarts: counts.restarts,
+        joined: counts.joined,
+        ended: counts.ended,
+        open: counts.open,
+        uncertain: counts.uncertain,
+        uncertain_ended: counts.uncertain_ended,
+        unmatched: counts.unmatched,
+        joined_ends: counts.joined_ends,
+        outside: counts.outside,
         lost: trust
             .lost
             .iter()

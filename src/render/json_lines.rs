@@ -1,8 +1,8 @@
 //! How JSON is laid out: the document's fields and the entries of its arrays on lines of their own,
 //! everything below on one line, for grep and diff.
 //!
-//! In: what serde_json writes, piece by piece. Out: the pieces with line breaks, and with characters
-//! that would act on a terminal as `\u....`, which is the same string to a program.
+//! In: what serde_json writes, piece by piece. Out: the pieces with line breaks, and with
+//! characters that would act on a terminal as `\u....`, which is the same string to a program.
 
 use std::io;
 

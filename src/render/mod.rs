@@ -30,7 +30,8 @@ pub use table::Table;
 
 /// A format.
 pub trait Renderer {
-    /// Writes all of `report`. The same report gives the same bytes every time.
+    /// Writes all of `report`, in small pieces: `out` wants a buffer. The same report gives the
+    /// same bytes every time.
     ///
     /// # Errors
     /// Only those of `out`: every report can be written, an empty one too.

@@ -1,4 +1,5 @@
-//! Colour for a terminal: it repeats what the words already say, so that leaving it out loses nothing.
+//! Colour for a terminal: it repeats what the words already say, so that leaving it out loses
+//! nothing.
 //!
 //! In: text without escapes. Out: the same text, between SGR sequences when colour is on.
 

@@ -105,6 +105,11 @@ impl Page<'_> {
         let why = if counts.begins > 0 {
             let begins = units::counted(counts.begins, "contention_begin event");
             format!("{begins} were read, but the filters leave none of them.")
+        } else if counts.outside > 0 {
+            let outside = units::counted(counts.outside, "event");
+            format!(
+                "Nothing that was asked for had to wait; {outside} of other tasks were left out."
+            )
         } else if self.report.trust.records == 0 {
             "The recording has no records: it ended before anything happened.".into()
         } else {

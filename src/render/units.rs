@@ -1,4 +1,5 @@
-//! The one place where numbers become text, and where a duration typed by the user becomes a number.
+//! The one place where numbers become text, and where a duration typed by the user becomes a
+//! number.
 //!
 //! In: [`Nanos`], counts, shares of one. Out: `2.1 s`, `1,748`, `68 %`; never more than three
 //! digits before a unit. Cells of a table are padded so that a column lines up on the unit.

@@ -113,7 +113,14 @@ fn header() -> Header {
 fn trust(wait: Nanos) -> Trust {
     Trust {
         records: 31_000,
-        counts: Counts { begins: 4_312, ends: 4_310, ..Counts::default() },
+        counts: Counts {
+            begins: 4_312,
+            ends: 2_926,
+            begun: 2_926,
+            phases: 1_386,
+            ended: 2_926,
+            ..Counts::default()
+        },
         cpu_samples: 3_400,
         cpu_event: Some(("cpu-clock".into(), Nanos(1_003_009))),
         floor: Some(Nanos(3_400)),
