@@ -52,7 +52,7 @@ pub(super) fn find(frames: &[KernelFrame]) -> Option<LockPath> {
     let callers = || from.iter().filter_map(lock_code);
     let innermost = callers().next()?;
     let kind = callers().find_map(|row| row.kind).unwrap_or(LockKind::Unknown);
-    let same_kind = |row: &&LockFunction| row.kind.is_none_or(|other| other == kind);
+    let same_kind = |row: &&LockFunction| row.kind == Some(kind);
     let mode = callers().filter(same_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
     let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
     let role = if calls(Role::Recording) {

@@ -39,12 +39,15 @@ pub(super) fn innermost_context(kernel: &Kernel, frames: &[u64]) -> (usize, Cont
 /// Finds the site in the frames of one context, innermost first.
 pub(super) fn find(frames: &[KernelFrame]) -> Site {
     let mut wrappers = Vec::new();
+    let mut in_lock_code = false;
     for frame in frames {
         let Some(function) = frame.function else { break };
         match frame.lock.map(|row| row.role) {
             Some(Role::Wrapper) => wrappers.push(function),
-            Some(Role::Recording | Role::Schedule) => {}
-            _ if frame.lock_code => {}
+            Some(Role::Recording) => {}
+            // Called by lock code that sleeps; calling it (for a run-queue lock), it is the site.
+            Some(Role::Schedule) if !in_lock_code => {}
+            _ if frame.lock_code => in_lock_code = true,
             _ => return Site { caller: Some(function), wrappers: wrappers.into() },
         }
     }

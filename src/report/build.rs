@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
+use lockprof_collectors::perf::attr::{event_type, flag, sample, software};
 
 use super::lock_name::{Evidence, LockNames};
 use super::report::{
@@ -314,7 +315,6 @@ fn trust(sources: &Sources<'_>, cells: &[Cell<'_>]) -> Trust {
 }
 
 fn cpu_event(origin: &Origin) -> Option<(String, Nanos)> {
-    use lockprof_collectors::perf::attr::{event_type, flag, software};
     let clocks = [software::CPU_CLOCK, software::TASK_CLOCK];
     let event = origin.events.iter().find(|event| match event.attr.kind {
         event_type::SOFTWARE => clocks.contains(&event.attr.config),
@@ -331,15 +331,22 @@ fn cpu_event(origin: &Origin) -> Option<(String, Nanos)> {
 
 /// What was traced: the rung of the ladder that this recording stands on.
 fn rung(origin: &Origin) -> String {
-    let has = |name: &str| origin.events.iter().any(|event| event.name == name);
-    match (has("lock:contention_begin"), has("lock:contention_end"), cpu_event(origin).is_some()) {
+    let event = |name: &str| origin.events.iter().find(|event| event.name == name);
+    let begin = event("lock:contention_begin");
+    let traced = (begin.is_some(), event("lock:contention_end").is_some());
+    let no_callers = begin.is_some_and(|begin| !begin.attr.samples(sample::CALLCHAIN));
+    let rung = rung_of(traced, cpu_event(origin).is_some());
+    if no_callers { format!("{rung}; no callchains (-g), so no callers") } else { rung.to_owned() }
+}
+
+fn rung_of((begins, ends): (bool, bool), samples_cpus: bool) -> &'static str {
+    match (begins, ends, samples_cpus) {
         (true, true, true) => "contention events and CPU samples",
         (true, true, false) => "contention events; untraced spin is not seen without CPU samples",
         (true, false, _) => "begins only: counts and sites, no wait times",
         (false, _, true) => "CPU samples only: spinning is seen, sleeping is not",
         (false, _, false) => "no contention events: nothing to report",
     }
-    .into()
 }
 
 impl Report {
