@@ -20,7 +20,7 @@ const ID_MAX: usize = 20;
 /// Bytes before the name.
 const FIXED: usize = HEADER_SIZE + 4 + 24;
 /// The kernel without its modules, whose names stand in brackets too.
-pub(super) const KERNEL: &str = "[kernel.kallsyms]";
+const KERNEL: &str = "[kernel.kallsyms]";
 
 /// Reads all whole records; a damaged one ends the list.
 pub(super) fn decode(bytes: &[u8]) -> Vec<BuildId> {
@@ -42,7 +42,7 @@ fn decode_record(cursor: &mut Cursor<'_>) -> Option<BuildId> {
 
 /// Modules come as `[xfs]` or as a path that ends in `.ko`, `.ko.xz` and the like.
 fn names_the_kernel(name: &str) -> bool {
-    name.starts_with("[kernel.kallsyms]") || !(name.starts_with('[') || name.contains(".ko"))
+    name.starts_with(KERNEL) || !(name.starts_with('[') || name.contains(".ko"))
 }
 
 /// Writes one record for each build id; ids are cut at 20 bytes, names at 4096.

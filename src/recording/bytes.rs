@@ -21,10 +21,6 @@ impl<'a> Cursor<'a> {
         self.0
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(super) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
         self.0 = rest;
@@ -39,10 +35,6 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
-    }
-
-    pub(super) fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
     }
 
     pub(super) fn u32(&mut self) -> Option<u32> {
@@ -107,7 +99,7 @@ mod tests {
             assert_eq!(buffer.len(), bytes);
             let mut cursor = Cursor::new(&buffer);
             assert_eq!(cursor.perf_string().as_deref(), Some(written));
-            assert!(cursor.is_empty());
+            assert!(cursor.rest().is_empty());
         }
     }
 

@@ -65,7 +65,11 @@ impl Collected {
                     (cursor.u32()?, cursor.u32()?);
             }
             kind::CMDLINE => origin.command_line = decode_strings(&mut cursor)?,
-            kind::SAMPLE_TIME => origin.sample_time = Some((cursor.u64()?, cursor.u64()?)),
+            kind::SAMPLE_TIME => {
+                let times = (cursor.u64()?, cursor.u64()?);
+                // `perf record -B` does not look at times and writes zeros.
+                origin.sample_time = (times != (0, 0)).then_some(times);
+            }
             kind::CLOCK_DATA => origin.clock.wall = decode_clock_data(&mut cursor)?,
             kind::KALLSYMS => origin.kallsyms = Some(inflate(payload)?),
             kind::ORIGIN => origin.settings = Some(serde_json::from_slice(payload).ok()?),

@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn extents_that_lie_outside_or_on_each_other_are_refused() {
-        let damaged: [(fn(&mut FileHeader), &str); 6] = [
+        type Damage = fn(&mut FileHeader);
+        let damaged: [(Damage, &str); 6] = [
             (|h| h.attrs.size = u64::MAX, "not within the file"),
             (|h| h.attrs.offset = 100, "the header and the attrs overlap"),
             (|h| h.data.offset = 8, "the header and the records overlap"),

@@ -116,6 +116,8 @@ pub struct End {
     pub exit_status: Option<i32>,
     /// Records that the kernel counted as lost, by the fds' `PERF_FORMAT_LOST`.
     pub lost: u64,
+    /// Bytes of records that a full disk had no room for: the recording ends before them.
+    pub cut_bytes: u64,
     /// CPU time of the recorder's threads, in ns.
     pub recorder_cpu_ns: u64,
     /// CPUs online at the start and at the end differ: these came or went.

@@ -42,7 +42,7 @@ pub struct TracingData {
 
 impl TracingData {
     /// Reads the section. What stands behind the formats is not looked at.
-    pub(super) fn decode(bytes: &[u8]) -> Option<TracingData> {
+    pub fn decode(bytes: &[u8]) -> Option<TracingData> {
         let mut cursor = Cursor::new(bytes);
         if cursor.take(MAGIC.len() as u64)? != MAGIC {
             return None;

@@ -12,14 +12,11 @@
 //!
 //! A damaged record ends the reading with a warning: what stands before it is good.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind};
-
 use super::Round;
-use crate::recording::{DataRange, Origin, ReadError, Reader};
+use crate::recording::{DataRange, Origin, ReadError, Reader, Stop, Walk};
 
 /// Bytes asked for in one read: two of them fit into the second-level cache.
 const READ_SIZE: u64 = 256 * 1024;
@@ -123,12 +120,12 @@ impl Replay {
         if self.ended {
             return Ok(());
         }
-        let mut walk = Walk::default();
+        let mut walk = Walk::up_to(PIECE_MAX);
         let carried = self.carried.get(self.carried_from..).unwrap_or_default();
         let mut stop = walk.on(carried);
         if stop != Stop::NeedMore {
-            into.bytes.extend_from_slice(carried.get(..walk.at).unwrap_or_default());
-            self.carried_from += walk.at;
+            into.bytes.extend_from_slice(carried.get(..walk.at()).unwrap_or_default());
+            self.carried_from += walk.at();
         } else {
             into.bytes.extend_from_slice(carried);
             self.carried.clear();
@@ -136,7 +133,7 @@ impl Replay {
             while stop == Stop::NeedMore && self.read_on(&mut into.bytes)? {
                 stop = walk.on(&into.bytes);
             }
-            self.carry(into, walk.at);
+            self.carry(into, walk.at());
         }
         self.act_on(stop, into)
     }
@@ -145,7 +142,7 @@ impl Replay {
     fn act_on(&mut self, stop: Stop, into: &mut Round) -> Result<(), ReadError> {
         match stop {
             Stop::RoundEnd => into.finished = true,
-            Stop::PieceFull => {}
+            Stop::Full => {}
             Stop::Followed(extra) => self.skip(extra)?,
             Stop::Compressed => return Err(ReadError::Compressed),
             // The end of the records, or the end of a file that was cut inside a record.
@@ -212,74 +209,6 @@ impl Replay {
             self.warnings.push(warning(left));
         }
         self.ended = true;
-    }
-}
-
-/// Why a walk over records stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// The bytes end before the next record does.
-    NeedMore,
-    /// Behind a FINISHED_ROUND.
-    RoundEnd,
-    /// The next record would make the piece too long.
-    PieceFull,
-    /// Behind a record that so many bytes follow which are no records.
-    Followed(u64),
-    /// At a record of `perf record -z`.
-    Compressed,
-    /// At a record that is shorter than its own header.
-    Damaged(u16),
-}
-
-/// A walk over records, header by header; goes on where it stopped when there are more bytes.
-#[derive(Debug, Default)]
-struct Walk {
-    /// Behind the last whole record.
-    at: usize,
-}
-
-impl Walk {
-    fn on(&mut self, bytes: &[u8]) -> Stop {
-        loop {
-            let rest = bytes.get(self.at..).unwrap_or_default();
-            let Some(header) = RecordHeader::parse(rest) else { return Stop::NeedMore };
-            let size = usize::from(header.size);
-            if size < HEADER_SIZE {
-                return Stop::Damaged(header.size);
-            }
-            if size > rest.len() {
-                return Stop::NeedMore;
-            }
-            if self.at + size > PIECE_MAX {
-                return Stop::PieceFull;
-            }
-            if header.kind >= kind::USER_TYPE_START
-                && let Some(stop) = self.on_user_record(header, rest)
-            {
-                return stop;
-            }
-            self.at += size;
-        }
-    }
-
-    /// Records of the perf tool that end a piece: behind themselves, or in front of it.
-    fn on_user_record(&mut self, header: RecordHeader, record: &[u8]) -> Option<Stop> {
-        let number = |len: usize| {
-            let bytes = record.get(HEADER_SIZE..usize::from(header.size))?.get(..len)?;
-            Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-        };
-        let stop = match header.kind {
-            kind::FINISHED_ROUND => Stop::RoundEnd,
-            // u32 size; the bytes that follow are padded to 8.
-            kind::HEADER_TRACING_DATA => Stop::Followed(number(4)?.next_multiple_of(8)),
-            // u64 size
-            kind::AUXTRACE => Stop::Followed(number(8)?),
-            kind::COMPRESSED | kind::COMPRESSED2 => return Some(Stop::Compressed),
-            _ => return None,
-        };
-        self.at += usize::from(header.size);
-        Some(stop)
     }
 }
 
