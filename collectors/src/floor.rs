@@ -8,7 +8,6 @@
 //! spinning (one begin, SPIN|MUTEX) are as short as waits get; their 1st percentile is the floor.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -87,8 +86,11 @@ impl Fighters {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
         let (reader, writer) = pipe_with(flags).map_err(|e| FloorError::Pipe(e.into()))?;
         let mut fighters = Fighters { tids: Vec::new(), stop: Arc::default(), threads: Vec::new() };
-        fighters.add(cpus.first(), move || rustix::io::write(&writer, &[0]).map(drop))?;
-        fighters.add(cpus.last(), move || read_one(&reader))?;
+        // Both hold both ends: a write without a reader would be SIGPIPE.
+        let pipe = Arc::new((reader, writer));
+        let same_pipe = Arc::clone(&pipe);
+        fighters.add(cpus.first(), move || rustix::io::write(&pipe.1, &[0]).map(drop))?;
+        fighters.add(cpus.last(), move || rustix::io::read(&same_pipe.0, &mut [0]).map(drop))?;
         Ok(fighters)
     }
 
@@ -123,10 +125,6 @@ impl Drop for Fighters {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
-}
-
-fn read_one(pipe: &OwnedFd) -> Result<(), Errno> {
-    rustix::io::read(pipe, &mut [0]).map(drop)
 }
 
 /// One begin or end.

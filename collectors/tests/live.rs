@@ -226,6 +226,32 @@ fn contention_of_the_whole_machine_comes_in_the_order_of_time_on_each_cpu() {
 }
 
 #[test]
+fn no_spin_leaves_spinlocks_out_in_the_kernel_and_keeps_mutexes_that_spin() {
+    let Some(kernel) = Kernel::or_skip() else { return };
+    let contention = Contention { no_spin: true, ..Contention::default() };
+    let mut session = Session::open(&kernel.plan(&[&contention], kernel.everything())).unwrap();
+    let fight = PipeFight::start();
+    session.enable().unwrap();
+    let bytes = record_for(&mut session, Duration::from_millis(100));
+    drop(fight);
+    let first_begins = session.ids().remove(1);
+    let flags: BTreeMap<u64, usize> = records(&bytes)
+        .iter()
+        .filter(|record| record.header.kind == kind::SAMPLE && first_begins.contains(&record.id()))
+        .map(|begin| {
+            let raw = 48 + 8 + 8 * begin.u64(48) as usize + 4;
+            let at = kernel.formats.get(BEGIN).unwrap().format.field("flags").unwrap().offset;
+            u64::from(begin.u32(raw + usize::from(at)))
+        })
+        .fold(BTreeMap::new(), |mut counts, flags| {
+            *counts.entry(flags).or_default() += 1;
+            counts
+        });
+    assert!(flags.contains_key(&33), "a mutex that spins: {flags:?}");
+    assert!([1, 3, 5, 32].iter().all(|left_out| !flags.contains_key(left_out)), "{flags:?}");
+}
+
+#[test]
 fn what_finds_no_room_is_announced_and_counted() {
     let Some(kernel) = Kernel::or_skip() else { return };
     let mut plan = kernel.plan(&[&Contention::default()], kernel.everything());
