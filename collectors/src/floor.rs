@@ -8,7 +8,6 @@
 //! spinning (one begin, SPIN|MUTEX) are as short as waits get; their 1st percentile is the floor.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -16,6 +15,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::contention::{BEGIN, END, begin_flag};
 use crate::perf::attr::{Attr, sample};
@@ -51,7 +51,7 @@ pub fn measure(
     cpus: &[u32],
     clockid: Option<i32>,
 ) -> Result<Option<u64>, FloorError> {
-    let fighters = Fighters::start()?;
+    let fighters = Fighters::start(cpus)?;
     let contention = |spec: &&EventSpec| spec.name == BEGIN || spec.name == END;
     let events: Vec<_> = events.iter().filter(contention).cloned().collect();
     let (tasks, cpus) = (fighters.tids.clone(), cpus.to_vec());
@@ -82,22 +82,32 @@ struct Fighters {
 }
 
 impl Fighters {
-    fn start() -> Result<Fighters, FloorError> {
+    fn start(cpus: &[u32]) -> Result<Fighters, FloorError> {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
         let (reader, writer) = pipe_with(flags).map_err(|e| FloorError::Pipe(e.into()))?;
         let mut fighters = Fighters { tids: Vec::new(), stop: Arc::default(), threads: Vec::new() };
-        fighters.add(move || rustix::io::write(&writer, &[0]).map(drop))?;
-        fighters.add(move || read_one(&reader))?;
+        // Both hold both ends: a write without a reader would be SIGPIPE.
+        let pipe = Arc::new((reader, writer));
+        let same_pipe = Arc::clone(&pipe);
+        fighters.add(cpus.first(), move || rustix::io::write(&pipe.1, &[0]).map(drop))?;
+        fighters.add(cpus.last(), move || rustix::io::read(&same_pipe.0, &mut [0]).map(drop))?;
         Ok(fighters)
     }
 
     fn add(
         &mut self,
+        cpu: Option<&u32>,
         mut step: impl FnMut() -> Result<(), Errno> + Send + 'static,
     ) -> Result<(), FloorError> {
         let stop = Arc::clone(&self.stop);
         let (tell, told) = mpsc::channel();
+        let mut own_cpu = CpuSet::new();
+        if let Some(cpu) = cpu.filter(|cpu| **cpu < CpuSet::MAX_CPU as u32) {
+            own_cpu.set(*cpu as usize);
+        }
         let body = move || {
+            // On one CPU they would never meet. Where it is not allowed, the scheduler decides.
+            let _ = sched_setaffinity(None, &own_cpu);
             // If nobody listens, `stop` is set.
             let _ = tell.send(rustix::thread::gettid().as_raw_pid());
             // A pipe that is full or empty is as good: its mutex was taken to find out.
@@ -115,10 +125,6 @@ impl Drop for Fighters {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
-}
-
-fn read_one(pipe: &OwnedFd) -> Result<(), Errno> {
-    rustix::io::read(pipe, &mut [0]).map(drop)
 }
 
 /// One begin or end.

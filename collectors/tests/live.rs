@@ -27,8 +27,9 @@ use lockprof_collectors::procfs::sysctl::Capabilities;
 use lockprof_collectors::procfs::system::{System, online_cpus};
 use lockprof_collectors::procfs::tracefs::{Tracefs, Tracepoints};
 use lockprof_collectors::sideband::Sideband;
-use lockprof_collectors::workload::{Workload, exec_stub};
+use lockprof_collectors::workload::Workload;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -89,21 +90,32 @@ impl PipeFight {
     fn start() -> PipeFight {
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let fight = |step: Box<dyn Fn() + Send>| {
+        let cpus = online_cpus().unwrap();
+        let fight = |cpu: Option<&u32>, step: Box<dyn Fn() + Send>| {
             let stop = Arc::clone(&stop);
+            let mut own = CpuSet::new();
+            own.set(*cpu.unwrap() as usize);
             thread::spawn(move || {
+                // On one CPU they would hardly ever meet.
+                sched_setaffinity(None, &own).unwrap();
                 while !stop.load(Ordering::Relaxed) {
                     step();
                 }
             })
         };
         // A pipe that is full or empty was locked to find out.
-        let write = fight(Box::new(move || {
-            let _ = rustix::io::write(&writer, b"x");
-        }));
-        let read = fight(Box::new(move || {
-            let _ = rustix::io::read(&reader, &mut [0]);
-        }));
+        let write = fight(
+            cpus.first(),
+            Box::new(move || {
+                let _ = rustix::io::write(&writer, b"x");
+            }),
+        );
+        let read = fight(
+            cpus.last(),
+            Box::new(move || {
+                let _ = rustix::io::read(&reader, &mut [0]);
+            }),
+        );
         PipeFight { threads: vec![write, read], stop }
     }
 }
@@ -214,6 +226,32 @@ fn contention_of_the_whole_machine_comes_in_the_order_of_time_on_each_cpu() {
 }
 
 #[test]
+fn no_spin_leaves_spinlocks_out_in_the_kernel_and_keeps_mutexes_that_spin() {
+    let Some(kernel) = Kernel::or_skip() else { return };
+    let contention = Contention { no_spin: true, ..Contention::default() };
+    let mut session = Session::open(&kernel.plan(&[&contention], kernel.everything())).unwrap();
+    let fight = PipeFight::start();
+    session.enable().unwrap();
+    let bytes = record_for(&mut session, Duration::from_millis(100));
+    drop(fight);
+    let first_begins = session.ids().remove(1);
+    let flags: BTreeMap<u64, usize> = records(&bytes)
+        .iter()
+        .filter(|record| record.header.kind == kind::SAMPLE && first_begins.contains(&record.id()))
+        .map(|begin| {
+            let raw = 48 + 8 + 8 * begin.u64(48) as usize + 4;
+            let at = kernel.formats.get(BEGIN).unwrap().format.field("flags").unwrap().offset;
+            u64::from(begin.u32(raw + usize::from(at)))
+        })
+        .fold(BTreeMap::new(), |mut counts, flags| {
+            *counts.entry(flags).or_default() += 1;
+            counts
+        });
+    assert!(flags.contains_key(&33), "a mutex that spins: {flags:?}");
+    assert!([1, 3, 5, 32].iter().all(|left_out| !flags.contains_key(left_out)), "{flags:?}");
+}
+
+#[test]
 fn what_finds_no_room_is_announced_and_counted() {
     let Some(kernel) = Kernel::or_skip() else { return };
     let mut plan = kernel.plan(&[&Contention::default()], kernel.everything());
@@ -241,25 +279,17 @@ fn what_finds_no_room_is_announced_and_counted() {
     assert!(announced > 0 && counted >= announced, "{announced} announced, {counted} counted");
 }
 
-fn again(role: &str, args: &[&str]) -> Vec<OsString> {
+fn again(role: &str) -> Vec<OsString> {
     let exe = std::env::current_exe().unwrap().into_os_string();
-    // One test thread: then it is the main thread, whose pid the events are opened on.
-    let fixed = ["--exact", "--nocapture", "--test-threads=1", "--", role].map(OsString::from);
-    [exe].into_iter().chain(fixed).chain(args.iter().map(OsString::from)).collect()
+    let fixed = ["--exact", "--nocapture", "--", role].map(OsString::from);
+    [exe].into_iter().chain(fixed).collect()
 }
 
-/// Arguments behind the role, when this process was started for it.
-fn args_of_role() -> Option<Vec<OsString>> {
-    let mut args = std::env::args_os().skip_while(|arg| arg != "--").skip(1);
-    args.next().map(|_role| args.collect())
-}
-
-#[test]
-fn stub() {
-    if let Some(args) = args_of_role() {
-        let (fd, command) = args.split_first().unwrap();
-        exec_stub(fd.to_str().unwrap().parse().unwrap(), command);
-    }
+/// Does what `exec_stub` does, on its main thread: libtest would run ours on another one, which events
+/// on the pid do not follow through exec.
+fn stub() -> Vec<OsString> {
+    let script = r#"fd=$1; shift; read -r -N1 -u "$fd" || exit 9; exec "$@" {fd}>&-"#;
+    ["bash", "-c", script, "stub"].map(OsString::from).to_vec()
 }
 
 #[test]
@@ -267,7 +297,7 @@ fn a_command_is_recorded_from_its_exec_on_with_all_its_children() {
     let Some(kernel) = Kernel::or_skip() else { return };
     let script = ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (true); done; exec true"];
     let command = script.map(OsString::from);
-    let mut workload = Workload::start(&again("stub", &[]), &command).unwrap();
+    let mut workload = Workload::start(&stub(), &command).unwrap();
     let pid = workload.pid();
     let collectors: [&dyn Collector; 2] = [&Contention::default(), &SIDEBAND];
     let mut session = Session::open(&kernel.plan(&collectors, kernel.tasks(&[pid], true))).unwrap();
@@ -291,7 +321,7 @@ fn a_command_is_recorded_from_its_exec_on_with_all_its_children() {
 #[test]
 fn a_stub_that_is_never_released_leaves_nothing_in_the_rings() {
     let Some(kernel) = Kernel::or_skip() else { return };
-    let workload = Workload::start(&again("stub", &[]), &[OsString::from("true")]).unwrap();
+    let workload = Workload::start(&stub(), &[OsString::from("true")]).unwrap();
     let scope = kernel.tasks(&[workload.pid()], true);
     let mut session = Session::open(&kernel.plan(&[&SIDEBAND], scope)).unwrap();
     drop(workload);
@@ -301,7 +331,7 @@ fn a_stub_that_is_never_released_leaves_nothing_in_the_rings() {
 /// Each thread lives 2 ms and starts the next; a byte on stdin is answered by their number so far.
 #[test]
 fn chain() {
-    if args_of_role().is_none() {
+    if !std::env::args().any(|arg| arg == "--") {
         return;
     }
     fn link(count: &'static AtomicU64) {
@@ -322,7 +352,7 @@ struct Chain {
 
 impl Chain {
     fn start() -> Chain {
-        let words = again("chain", &[]);
+        let words = again("chain");
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -13,8 +13,7 @@ use lockprof_collectors::workload::{Workload, WorkloadError, exec_stub};
 fn stub_command() -> Vec<OsString> {
     let exe = std::env::current_exe().unwrap().into_os_string();
     let mut command = vec![exe];
-    command
-        .extend(["--exact", "--nocapture", "--test-threads=1", "--", "stub"].map(OsString::from));
+    command.extend(["--exact", "--nocapture", "--", "stub"].map(OsString::from));
     command
 }
 

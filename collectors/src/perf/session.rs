@@ -168,11 +168,17 @@ impl Session {
 
     /// Opens every event on every CPU for a task ([`ANY`]: for all). False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
+        let before = self.instances.len();
         for event in 0..self.events.len() {
             for ring in 0..self.rings.len() {
                 match self.open_instance(event, ring, task) {
                     Ok(instance) => self.instances.push(instance),
-                    Err(SessionError::Syscall(e)) if e.errno == libc::ESRCH => return Ok(false),
+                    Err(SessionError::Syscall(e)) if e.errno == libc::ESRCH => {
+                        self.instances.truncate(before);
+                        return Ok(false);
+                    }
+                    // The CPU went away since its ring was opened.
+                    Err(SessionError::Syscall(e)) if e.errno == libc::ENODEV => {}
                     Err(error) => return Err(error),
                 }
             }
