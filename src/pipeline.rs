@@ -149,6 +149,16 @@ impl Pipeline {
         self.stream.spare_buffer()
     }
 
+    /// Waits that ended so far.
+    pub fn waits(&self) -> u64 {
+        self.stages.correlate.counts().ended
+    }
+
+    /// Records lost so far.
+    pub fn lost(&self) -> u64 {
+        self.stages.faults.lost.values().sum()
+    }
+
     /// What the end of a recording says, when it is known only later than its beginning.
     pub fn set_end(&mut self, end: crate::recording::End) {
         self.stages.origin.end = Some(end);

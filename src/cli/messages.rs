@@ -19,7 +19,7 @@ use crate::render::escape::visible as escaped;
 pub struct Failure {
     error: anyhow::Error,
     hint: Option<String>,
-    status: u8,
+    status: Option<u8>,
 }
 
 /// Our own failure while a command is being recorded, as `env` and `timeout` have it.
@@ -28,7 +28,7 @@ pub const STATUS_OF_RECORD: u8 = 125;
 impl Failure {
     /// A failure with exit status 2.
     pub fn new(error: impl Into<anyhow::Error>) -> Failure {
-        Failure { error: error.into(), hint: None, status: 2 }
+        Failure { error: error.into(), hint: None, status: None }
     }
 
     /// What to type instead.
@@ -38,7 +38,12 @@ impl Failure {
 
     /// Another exit status.
     pub fn status(self, status: u8) -> Failure {
-        Failure { status, ..self }
+        Failure { status: Some(status), ..self }
+    }
+
+    /// The exit status when no better one is known.
+    pub fn or_status(self, status: u8) -> Failure {
+        Failure { status: self.status.or(Some(status)), ..self }
     }
 
     /// Says what went wrong. A reader that went away (broken pipe) is success.
@@ -50,7 +55,7 @@ impl Failure {
         if let Some(hint) = &self.hint {
             eprintln!("\nhint: {}", escaped_lines(hint));
         }
-        ExitCode::from(self.status)
+        ExitCode::from(self.status.unwrap_or(2))
     }
 
     fn is_broken_pipe(&self) -> bool {
@@ -79,6 +84,16 @@ pub fn warn(text: impl Display) {
 /// Something the user may want to know.
 pub fn note(text: impl Display) {
     eprintln!("lockprof: {}", escaped(&text.to_string()));
+}
+
+/// Says what went wrong, when the work is done all the same.
+pub fn error(error: &anyhow::Error) {
+    eprintln!("error: {}", escaped(&format!("{error:#}")));
+}
+
+/// A text of several lines that is escaped already.
+pub fn block(text: &str) {
+    eprint!("{text}");
 }
 
 /// Overwrites the status line, on a terminal only.

@@ -1,11 +1,13 @@
 //! One file a subcommand: the arguments in, bytes on stdout, an exit status out.
 
 mod doctor;
+mod exec;
 mod flamegraph;
 mod hammer;
 mod input;
 mod manual;
 mod output;
+mod record;
 mod repair;
 mod report;
 mod script;
@@ -18,6 +20,8 @@ use crate::cli::messages::Failure;
 /// Does what was asked for.
 pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
+        Command::Record(args) => record::run(&args),
+        Command::Exec(args) => exec::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Script(args) => script::run(&args),

@@ -1,6 +1,7 @@
 //! Where a command's data goes: stdout, with or without a terminal behind it.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use crate::cli::messages::Failure;
 use crate::render::Renderer;
@@ -9,16 +10,25 @@ use crate::report::Report;
 /// Columns when stdout is no terminal.
 const COLUMNS: usize = 100;
 
-/// Columns of the terminal.
-pub(super) fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+/// Columns of stdout's terminal, and whether to colour.
+pub(super) fn of_stdout() -> (usize, bool) {
+    (width(io::stdout()), color(&io::stdout()))
+}
+
+/// The same for stderr.
+pub(super) fn of_stderr() -> (usize, bool) {
+    (width(io::stderr()), color(&io::stderr()))
+}
+
+fn width(stream: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(stream).ok();
     size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(COLUMNS)
 }
 
-/// Whether to colour: on a terminal, unless `NO_COLOR` is set.
-pub(super) fn color() -> bool {
+/// On a terminal, unless `NO_COLOR` is set.
+fn color(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    io::stdout().is_terminal() && !refused
+    stream.is_terminal() && !refused
 }
 
 /// Writes a report to stdout.

@@ -19,7 +19,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
 fn renderer(args: &ReportArgs) -> Box<dyn Renderer> {
     match args.format {
         Format::Table => {
-            Box::new(Table { width: output::width(), color: output::color(), next: next(args) })
+            let (width, color) = output::of_stdout();
+            Box::new(Table { width, color, next: next(args) })
         }
         Format::Json => Box::new(Json),
         Format::Csv => Box::new(Csv),

@@ -60,12 +60,25 @@ pub struct UserMap<'a> {
 pub struct Synthesizer {
     bytes: Vec<u8>,
     sample_type: u64,
+    time: u64,
 }
 
 impl Synthesizer {
     /// Records of events with that `sample_type`, all with `sample_id_all`.
     pub fn new(sample_type: u64) -> Synthesizer {
-        Synthesizer { bytes: Vec::new(), sample_type }
+        Synthesizer { bytes: Vec::new(), sample_type, time: 0 }
+    }
+
+    /// Records from here on say that they happened at `time`; 0, before everything else, is where
+    /// they start.
+    pub fn at(&mut self, time: u64) -> &mut Synthesizer {
+        self.time = time;
+        self
+    }
+
+    /// Takes the records out.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     /// The records so far.
@@ -106,9 +119,12 @@ impl Synthesizer {
 
     fn put(&mut self, kind: u32, misc: u16, body: &[u8], id: u64) {
         let fields = SAMPLE_ID.into_iter().filter(|field| self.sample_type & field != 0);
-        let is_id = |field| [sample::ID, sample::IDENTIFIER].contains(&field);
-        let sample_id = fields.flat_map(|field| if is_id(field) { id } else { 0 }.to_le_bytes());
-        let sample_id: Vec<u8> = sample_id.collect();
+        let value = |field| match field {
+            sample::TIME => self.time,
+            sample::ID | sample::IDENTIFIER => id,
+            _ => 0,
+        };
+        let sample_id: Vec<u8> = fields.flat_map(|field| value(field).to_le_bytes()).collect();
         let size = (HEADER_SIZE + body.len() + sample_id.len()) as u16;
         self.bytes.extend(RecordHeader { kind, misc, size }.to_bytes());
         self.bytes.extend_from_slice(body);

@@ -2,9 +2,13 @@
 //!
 //! Out: an [`Origin`](crate::recording::Origin) once, then [`Round`]s.
 
+mod live;
+mod mappings;
 mod replay;
 mod synthetic;
 
+pub use live::{LiveError, Recorded, Recorder, Rings};
+pub use mappings::Mappings;
 pub use replay::Replay;
 pub use synthetic::{At, Synthetic};
 

@@ -6,6 +6,7 @@
 pub mod kallsyms;
 pub mod tracefs;
 pub mod maps;
+pub mod modules;
 pub mod task;
 pub mod sysctl;
 pub mod system;

@@ -1,0 +1,217 @@
+//! What was typed, as it is to be done on this machine: `record`.
+//!
+//! In: arguments, and a look at the machine. Out: a [`RecordPlan`], or why there can be none.
+
+use lockprof_collectors::Collector;
+use lockprof_collectors::contention::Contention;
+use lockprof_collectors::cpu::{Cpu, CpuEvent};
+use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope};
+use lockprof_collectors::procfs::ProcError;
+use lockprof_collectors::procfs::system::{System, parse_cpus};
+use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
+use lockprof_collectors::sideband::Sideband;
+
+use super::args::RecordArgs;
+
+/// Inherited events cost about 12 us each for every thread that is created. Above this number for a
+/// task the target is followed system-wide instead.
+const INHERITED_LIMIT: usize = 64;
+
+/// Whom to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A command, with everything that it starts.
+    Command(Vec<String>),
+    /// Processes that run already.
+    Processes(Vec<i32>),
+    /// Everything.
+    System,
+}
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// No target.
+    #[error("record what? Neither a command nor -p nor -a was given")]
+    NoTarget,
+    /// `-C` is no list of CPUs.
+    #[error("`{0}` is no list of CPUs; write 0-3,8")]
+    CpuList(String),
+    /// `-C` names CPUs that are not there.
+    #[error("CPU {cpu} is not online (online: {online})")]
+    CpuOffline {
+        /// The first of them.
+        cpu: u32,
+        /// Those that are.
+        online: String,
+    },
+    /// Tracepoints cannot be looked up.
+    #[error("cannot trace lock contention: {0}")]
+    Tracefs(#[from] TracefsError),
+    /// The machine does not tell what it is.
+    #[error(transparent)]
+    Machine(#[from] ProcError),
+}
+
+/// What is to be recorded, and how.
+#[derive(Debug)]
+pub struct RecordPlan {
+    /// Whom.
+    pub target: Target,
+    /// The events, sideband last.
+    pub events: Vec<EventSpec>,
+    /// Names of the collectors they are from.
+    pub collectors: Vec<String>,
+    /// The formats of their tracepoints, with the files that describe all of them.
+    pub tracefs: Tracefs,
+    /// CPUs that get a ring.
+    pub cpus: Vec<u32>,
+    /// `-C` was given.
+    pub some_cpus: bool,
+    /// Spinlocks are left out.
+    pub no_spin: bool,
+    /// Data pages of each ring.
+    pub ring_pages: usize,
+    /// The clock.
+    pub clockid: Option<i32>,
+    /// The machine.
+    pub system: System,
+    /// A target is given and everything is recorded all the same; the target is picked out later.
+    pub follow: bool,
+    /// What is done differently than one might expect, in words for the user.
+    pub notes: Vec<String>,
+}
+
+impl RecordPlan {
+    /// Looks at the machine and decides.
+    pub fn new(args: &RecordArgs) -> Result<RecordPlan, PlanError> {
+        let target = target(args)?;
+        let system = System::read()?;
+        let cpus = cpus(args.cpus.as_deref(), &system.cpus_online)?;
+        let tracefs = Tracefs::find()?;
+        let (events, collectors) = events(args, &tracefs)?;
+        let mut plan = RecordPlan {
+            follow: false,
+            notes: Vec::new(),
+            events,
+            collectors,
+            tracefs,
+            some_cpus: args.cpus.is_some(),
+            no_spin: args.no_spin,
+            cpus,
+            ring_pages: args.mmap_pages.map_or(DEFAULT_RING_PAGES, |pages| pages as usize),
+            clockid: system.clockid(),
+            system,
+            target,
+        };
+        let inherited = plan.cpus.len() * plan.events.len();
+        if matches!(plan.target, Target::Command(_)) && inherited > INHERITED_LIMIT {
+            plan.follow_system_wide(&format!(
+                "{inherited} events would be inherited by each thread that the command creates"
+            ));
+        }
+        Ok(plan)
+    }
+
+    /// Records everything and picks the target out later.
+    pub fn follow_system_wide(&mut self, why: &str) {
+        self.follow = true;
+        self.notes.push(format!("the target was followed system-wide: {why}"));
+    }
+
+    /// The session to open on `tasks`; on everything without tasks or when following.
+    pub fn session(&self, tasks: Vec<i32>) -> Plan {
+        let cpus = self.cpus.clone();
+        let scope = match self.target {
+            Target::System => Scope::SystemWide { cpus },
+            _ if self.follow => Scope::SystemWide { cpus },
+            Target::Command(_) => Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec: true },
+            Target::Processes(_) => {
+                Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec: false }
+            }
+        };
+        let (events, ring_pages, clockid) = (self.events.clone(), self.ring_pages, self.clockid);
+        Plan { events, scope, ring_pages, clockid }
+    }
+}
+
+fn target(args: &RecordArgs) -> Result<Target, PlanError> {
+    match (args.all, args.pid.as_slice(), args.command.as_slice()) {
+        (true, ..) => Ok(Target::System),
+        (_, pids @ [_, ..], _) => Ok(Target::Processes(pids.to_vec())),
+        (_, _, command @ [_, ..]) => Ok(Target::Command(command.to_vec())),
+        // As perf: CPUs without a target are everything that runs on them.
+        _ if args.cpus.is_some() => Ok(Target::System),
+        _ => Err(PlanError::NoTarget),
+    }
+}
+
+fn cpus(list: Option<&str>, online: &[u32]) -> Result<Vec<u32>, PlanError> {
+    let Some(list) = list else { return Ok(online.to_vec()) };
+    let cpus = parse_cpus(list.as_bytes()).ok_or_else(|| PlanError::CpuList(list.to_owned()))?;
+    match cpus.iter().find(|cpu| !online.contains(cpu)) {
+        Some(&cpu) => {
+            let online = online.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            Err(PlanError::CpuOffline { cpu, online })
+        }
+        None => Ok(cpus),
+    }
+}
+
+/// The events of all collectors that were asked for.
+fn events(
+    args: &RecordArgs,
+    tracefs: &Tracefs,
+) -> Result<(Vec<EventSpec>, Vec<String>), TracefsError> {
+    let contention = Contention { no_spin: args.no_spin, perf_compat: args.perf_compat };
+    // Losses are told from waits by where tasks ran, which switches tell.
+    let sideband = Sideband { mmaps: false, switches: true };
+    let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
+    if !args.no_cpu {
+        let frequency = args.frequency as u32;
+        collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
+    }
+    collectors.push(Box::new(sideband));
+    let (mut events, mut names) = (Vec::new(), Vec::new());
+    for collector in collectors {
+        let formats: Tracepoints = tracefs.tracepoints(collector.tracepoints())?;
+        events.extend(collector.events(&formats)?);
+        names.push(collector.name().to_owned());
+    }
+    Ok((events, names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_target_is_a_command_processes_or_everything() {
+        let args = |all, pid: &[i32], command: &str, cpus: Option<&str>| RecordArgs {
+            all,
+            pid: pid.to_vec(),
+            command: words(command),
+            cpus: cpus.map(str::to_owned),
+            ..RecordArgs::default()
+        };
+        let of = |args: RecordArgs| target(&args).ok();
+        assert_eq!(of(args(true, &[], "", None)), Some(Target::System));
+        assert_eq!(of(args(false, &[7, 8], "", None)), Some(Target::Processes(vec![7, 8])));
+        assert_eq!(of(args(false, &[], "ls -l", None)), Some(Target::Command(words("ls -l"))));
+        assert_eq!(of(args(false, &[], "", Some("0"))), Some(Target::System));
+        assert_eq!(of(args(false, &[], "", None)), None);
+    }
+
+    #[test]
+    fn only_cpus_that_are_online_can_be_asked_for() {
+        assert_eq!(cpus(None, &[0, 1, 2]).ok(), Some(vec![0, 1, 2]));
+        assert_eq!(cpus(Some("1-2"), &[0, 1, 2]).ok(), Some(vec![1, 2]));
+        let error = cpus(Some("1,9"), &[0, 1, 2]).unwrap_err();
+        assert_eq!(error.to_string(), "CPU 9 is not online (online: 0,1,2)");
+        assert!(cpus(Some("all"), &[0]).unwrap_err().to_string().contains("0-3,8"));
+    }
+}

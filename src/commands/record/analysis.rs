@@ -1,0 +1,149 @@
+//! The pipeline's thread: rounds in while they are recorded, a report at the end.
+//!
+//! ```text
+//!   recorder ──Round──> channel ──> pipeline ──empty buffer──> channel ──> recorder
+//! ```
+//!
+//! Rounds in flight are bounded in bytes. A pipeline that falls further behind is given up: the file
+//! has everything, and the summary is made from it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use anyhow::Context;
+
+use super::summary;
+use crate::analyse::Detail;
+use crate::cli::args::{InputArgs, RecordArgs};
+use crate::cli::messages::{self, Failure};
+use crate::commands::input;
+use crate::model::Filter;
+use crate::pipeline::Pipeline;
+use crate::recording::{End, Origin};
+use crate::report::Report;
+use crate::source::Round;
+
+/// Bytes that the pipeline may be behind.
+const IN_FLIGHT: usize = 64 << 20;
+
+/// What the status line shows.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    waits: AtomicU64,
+    lost: AtomicU64,
+    in_flight: AtomicUsize,
+    behind: AtomicBool,
+}
+
+impl Progress {
+    /// Waits that ended, and records that were lost.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.waits.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
+    }
+}
+
+/// The recorder's end.
+#[derive(Clone, Debug)]
+pub(super) struct Listener {
+    rounds: Sender<Round>,
+    spare: Arc<Mutex<Receiver<Vec<u8>>>>,
+    progress: Arc<Progress>,
+}
+
+impl Listener {
+    /// Takes a round; gives back a buffer that is free.
+    pub(super) fn listen(&self, round: Round) -> Option<Vec<u8>> {
+        let progress = &self.progress;
+        let in_flight = progress.in_flight.load(Ordering::Relaxed) + round.bytes.len();
+        if in_flight > IN_FLIGHT {
+            progress.behind.store(true, Ordering::Relaxed);
+        }
+        if progress.behind.load(Ordering::Relaxed) {
+            return Some(round.bytes);
+        }
+        progress.in_flight.fetch_add(round.bytes.len(), Ordering::Relaxed);
+        if let Err(refused) = self.rounds.send(round) {
+            progress.behind.store(true, Ordering::Relaxed);
+            return Some(refused.0.bytes);
+        }
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).try_recv().ok()
+    }
+}
+
+/// The pipeline at work.
+#[derive(Debug)]
+pub(super) struct Analysis {
+    listener: Listener,
+    thread: JoinHandle<Pipeline>,
+}
+
+impl Analysis {
+    /// Starts the thread.
+    pub(super) fn start(origin: &Origin, detail: Detail) -> Result<Analysis, Failure> {
+        let (kernel, source) = input::kernel_symbols(origin, None)?;
+        let symbols = (kernel, source.to_string());
+        let pipeline = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())?;
+        let (rounds, to_analyse) = channel();
+        let (freed, spare) = channel();
+        let progress = Arc::new(Progress::default());
+        let listener = Listener {
+            rounds,
+            spare: Arc::new(Mutex::new(spare)),
+            progress: Arc::clone(&progress),
+        };
+        let body = move || analyse(pipeline, &to_analyse, &freed, &progress);
+        let thread = thread::Builder::new().name("lockprof-analyse".into()).spawn(body);
+        Ok(Analysis { listener, thread: thread.context("cannot start a thread")? })
+    }
+
+    /// An end for the recorder.
+    pub(super) fn listener(&self) -> Listener {
+        self.listener.clone()
+    }
+
+    /// What the status line shows.
+    pub(super) fn progress(&self) -> &Progress {
+        &self.listener.progress
+    }
+
+    /// The answer to the summary's question, when the recorder has ended. From the file when the
+    /// pipeline was given up.
+    pub(super) fn finish(self, end: End, args: &RecordArgs) -> Result<Report, Failure> {
+        let behind = self.listener.progress.behind.load(Ordering::Relaxed);
+        drop(self.listener);
+        let pipeline = self.thread.join().ok().filter(|_| !behind);
+        let pipeline = match pipeline {
+            Some(mut pipeline) => {
+                pipeline.set_end(end);
+                pipeline
+            }
+            None => {
+                messages::note("analysis fell behind while recording; reading the file");
+                let input = InputArgs { file: args.output.clone(), kallsyms: None };
+                input::analyse(&input, summary::detail(args), &Filter::default())?
+            }
+        };
+        Ok(pipeline.report(&summary::query(args)))
+    }
+}
+
+fn analyse(
+    mut pipeline: Pipeline,
+    rounds: &Receiver<Round>,
+    freed: &Sender<Vec<u8>>,
+    progress: &Progress,
+) -> Pipeline {
+    while let Ok(round) = rounds.recv() {
+        let bytes = round.bytes.len();
+        pipeline.push(round);
+        progress.in_flight.fetch_sub(bytes, Ordering::Relaxed);
+        progress.waits.store(pipeline.waits(), Ordering::Relaxed);
+        progress.lost.store(pipeline.lost(), Ordering::Relaxed);
+        // When nobody wants buffers any more, recording has ended.
+        let _ = freed.send(pipeline.spare_buffer());
+    }
+    pipeline.finish();
+    pipeline
+}

@@ -1,0 +1,183 @@
+//! What is written before the first record of a ring: the origin, and what existed already.
+
+use std::collections::BTreeMap;
+
+use lockprof_collectors::floor;
+use lockprof_collectors::perf::session::Session;
+use lockprof_collectors::procfs::sysctl::Sysctls;
+use lockprof_collectors::procfs::tracefs::TracefsError;
+use lockprof_collectors::procfs::{kallsyms, modules, task};
+use lockprof_collectors::workload::Workload;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::cli::messages;
+use crate::cli::plan::{RecordPlan, Target};
+use crate::recording::{
+    BuildId, Clock, EventDesc, Host, KernelMap, Origin, RecordedTarget, Settings, Synthesizer,
+    TracingData,
+};
+use crate::source::Mappings;
+
+/// perf's name for the kernel's own build id.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+/// All that is known before the first record.
+pub(super) fn origin(plan: &RecordPlan, session: &Session, workload: Option<&Workload>) -> Origin {
+    let (kallsyms, notes) = kernel_symbols();
+    let kernel_id = plan.system.kernel_build_id.clone();
+    Origin {
+        events: events(session),
+        host: host(plan),
+        clock: Clock { clockid: plan.clockid, wall: plan.clockid.and_then(wall) },
+        command_line: std::env::args().collect(),
+        kallsyms,
+        build_ids: kernel_id
+            .map(|id| BuildId { id, name: KERNEL.into(), kernel: true })
+            .into_iter()
+            .collect(),
+        settings: Some(Settings {
+            notes: [plan.notes.clone(), notes].concat(),
+            ..settings(plan, workload)
+        }),
+        ..Origin::default()
+    }
+}
+
+/// The formats of all tracepoints, as TRACING_DATA.
+pub(super) fn tracing_data(plan: &RecordPlan) -> Result<TracingData, TracefsError> {
+    let tracepoints = plan.events.iter().filter_map(|event| event.tracepoint.as_ref());
+    // A tracepoint may be opened twice, with different filters.
+    let formats: BTreeMap<String, (String, Vec<u8>)> =
+        tracepoints.map(|t| (t.name(), (t.system.clone(), t.text.clone()))).collect();
+    Ok(TracingData {
+        header_page: plan.tracefs.header_page()?,
+        header_event: plan.tracefs.header_event()?,
+        formats: formats.into_values().collect(),
+        page_size: rustix::param::page_size() as u32,
+    })
+}
+
+/// Records of what existed: the kernel and its modules; of a target that runs already its tasks and
+/// their mappings.
+pub(super) fn records(plan: &RecordPlan, origin: &Origin, mappings: &mut Mappings) -> Vec<u8> {
+    let mut records = Synthesizer::new(plan.events[0].attr.sample_type);
+    kernel_maps(origin, &mut records);
+    let pids = match &plan.target {
+        Target::Command(_) => Vec::new(),
+        Target::Processes(pids) => pids.clone(),
+        Target::System => task::processes().unwrap_or_default(),
+    };
+    for &pid in &pids {
+        for tid in task::threads(pid).unwrap_or_default() {
+            // A thread that has ended meanwhile has no name and needs none.
+            if let Ok(task) = task::task(tid) {
+                records.comm(task.pid as u32, task.tid as u32, &task.comm);
+            }
+        }
+    }
+    let mut bytes = records.take();
+    bytes.extend(mappings.existing(&pids));
+    bytes
+}
+
+fn events(session: &Session) -> Vec<EventDesc> {
+    let described = session.events().iter().zip(session.ids()).map(|(event, ids)| EventDesc {
+        attr: event.attr,
+        name: event.name.clone(),
+        ids,
+        format: event.tracepoint.as_ref().map(|tracepoint| tracepoint.format.clone()),
+    });
+    described.collect()
+}
+
+fn host(plan: &RecordPlan) -> Host {
+    let system = &plan.system;
+    Host {
+        hostname: system.hostname.clone(),
+        release: system.release.clone(),
+        arch: system.arch.clone(),
+        cpu_desc: system.cpu_model.clone(),
+        cpus_online: system.cpus_online.len() as u32,
+        cpus_available: system.cpus_available,
+        total_mem_kb: system.memory_kib,
+        page_size: rustix::param::page_size() as u32,
+    }
+}
+
+/// The same moment on the wall and on the recording's clock.
+fn wall(clockid: i32) -> Option<(u64, u64)> {
+    let clock = ClockId::try_from(clockid as rustix::time::RawClockId).ok()?;
+    let ns =
+        |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+    Some((ns(clock_gettime(ClockId::Realtime)), ns(clock_gettime(clock))))
+}
+
+fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
+    let target = match &plan.target {
+        Target::Command(command) => RecordedTarget::Command {
+            command: command.clone(),
+            pid: workload.map_or(0, Workload::pid),
+        },
+        Target::Processes(pids) => RecordedTarget::Processes { pids: pids.clone() },
+        Target::System => RecordedTarget::System,
+    };
+    let sysctls = Sysctls::read();
+    Settings {
+        lockprof_version: env!("CARGO_PKG_VERSION").into(),
+        boot_id: plan.system.boot_id.clone(),
+        target,
+        followed_system_wide: plan.follow,
+        cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
+        collectors: plan.collectors.clone(),
+        no_spin: plan.no_spin,
+        floor_ns: measure_floor(plan),
+        own_pids: vec![std::process::id() as i32],
+        perf_event_paranoid: sysctls.perf_event_paranoid,
+        kptr_restrict: sysctls.kptr_restrict,
+        notes: Vec::new(),
+    }
+}
+
+/// A floor that cannot be measured is one line less in the report, no reason to stop.
+fn measure_floor(plan: &RecordPlan) -> Option<u64> {
+    match floor::measure(&plan.events, &plan.cpus, plan.clockid) {
+        Ok(floor) => floor,
+        Err(error) => {
+            messages::warn(format_args!("what measuring adds to a wait is not known: {error}"));
+            None
+        }
+    }
+}
+
+/// The kernel's symbols, or a note why there are none.
+fn kernel_symbols() -> (Option<Vec<u8>>, Vec<String>) {
+    let text = std::fs::read("/proc/kallsyms").unwrap_or_default();
+    let visible = kallsyms::symbols(&text).any(|symbol| symbol.addr != 0);
+    if visible {
+        return (Some(text), Vec::new());
+    }
+    let note = "kernel symbols are hidden from this user (kptr_restrict, CAP_SYSLOG)";
+    (None, vec![note.to_owned()])
+}
+
+fn kernel_maps(origin: &Origin, records: &mut Synthesizer) {
+    let text = origin.kallsyms.as_deref().unwrap_or_default();
+    let address = |name: &[u8]| {
+        let mut symbols = kallsyms::symbols(text);
+        symbols.find(|symbol| symbol.name == name).map(|symbol| symbol.addr)
+    };
+    if let (Some(start), Some(end)) = (address(b"_text"), address(b"_etext")) {
+        let name = "[kernel.kallsyms]_text";
+        records.kernel_map(&KernelMap {
+            start,
+            len: end.saturating_sub(start),
+            pgoff: start,
+            name,
+        });
+    }
+    for module in modules::loaded().unwrap_or_default() {
+        let name = format!("[{}]", module.name);
+        let (start, len) = (module.start, module.size);
+        records.kernel_map(&KernelMap { start, len, pgoff: 0, name: &name });
+    }
+}

@@ -1,0 +1,174 @@
+//! `lockprof record`: from a plan to a finished recording and its summary.
+//!
+//! ```text
+//!   main      plan, open, release the command ── waits: its end, Ctrl-C, the time ── stop ── summary
+//!   recorder                                   rings ──> file ──> rounds
+//!   pipeline                                                        └──> tables, while they come
+//! ```
+//!
+//! The recorder never waits for the pipeline: when that falls too far behind it gets no more rounds,
+//! and the summary is made from the file.
+
+mod analysis;
+mod before;
+mod ending;
+mod summary;
+mod watch;
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, anyhow};
+use lockprof_collectors::attach;
+use lockprof_collectors::perf::session::{Session, SessionError};
+use lockprof_collectors::workload::Workload;
+
+use self::analysis::{Analysis, Listener};
+use self::ending::Ending;
+use self::watch::Watch;
+use crate::cli::args::{EXEC_STUB, RecordArgs};
+use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
+use crate::cli::plan::{RecordPlan, Target};
+use crate::recording::{Origin, Writer, keep_old};
+use crate::report::Report;
+use crate::source::{Mappings, Recorded, Recorder};
+
+pub(super) use summary::query as summary_query;
+
+pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
+    let status = if args.command.is_empty() { 2 } else { STATUS_OF_RECORD };
+    let outcome = record(args).map_err(|failure| failure.or_status(status))?;
+    summary::print(args, &outcome.report)?;
+    Ok(ExitCode::from(outcome.status))
+}
+
+/// A finished recording.
+pub(super) struct Outcome {
+    /// The answer to the summary's question.
+    pub(super) report: Report,
+    /// The exit status to end with.
+    pub(super) status: u8,
+}
+
+/// Records as the arguments say. When this comes back the file is finished.
+pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
+    let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
+    let mut workload = start_command(&plan.target)?;
+    let mut watch = Watch::new(&plan.target, args.duration)?;
+    let session = open(&mut plan, workload.as_ref())?;
+    let origin = before::origin(&plan, &session, workload.as_ref());
+    let writer = create(&args.output, &origin, &plan)?;
+    let ending = Ending::begin();
+    let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
+    let first = before::records(&plan, &origin, &mut mappings);
+    let analysis = Analysis::start(&origin, summary::detail(args))?;
+    let mut recorder = Recorder::new(session, writer, Some(mappings));
+    analysis.listener().listen(recorder.begin(first)?);
+    let (stop, stopped) = UnixStream::pair().context("cannot make a socket")?;
+    let thread = spawn(recorder, stopped, analysis.listener())?;
+    if let Err(failure) = release(workload.as_mut()) {
+        drop(stop);
+        discard(thread, &args.output);
+        return Err(failure);
+    }
+    let ended = watch.wait(workload.as_mut(), &analysis, &stop)?;
+    drop(stop);
+    let recorded = thread.join().map_err(|_| anyhow!("the recorder panicked"))?;
+    messages::clear_status();
+    let (end, failure) = ending.finish(&plan, recorded, ended.status())?;
+    let report = analysis.finish(end, args)?;
+    let status = watch.wait_for_command(workload, &ended)?;
+    match failure {
+        Some(failure) => Err(Failure::new(failure).or_status(STATUS_OF_RECORD)),
+        None => Ok(Outcome { report, status }),
+    }
+}
+
+/// Starts the command and holds it back until everything else is open.
+fn start_command(target: &Target) -> Result<Option<Workload>, Failure> {
+    let Target::Command(command) = target else { return Ok(None) };
+    let program = std::env::current_exe().context("cannot find the own program")?;
+    let stub = [program.into(), EXEC_STUB.into()];
+    let command: Vec<_> = command.iter().map(Into::into).collect();
+    Ok(Some(Workload::start(&stub, &command)?))
+}
+
+fn release(workload: Option<&mut Workload>) -> Result<(), Failure> {
+    let Some(workload) = workload else { return Ok(()) };
+    workload.release().map_err(|error| {
+        let status = error.exit_status() as u8;
+        Failure::new(error).status(status)
+    })
+}
+
+/// Opens the events on the target; on everything when they are too many for each of its threads.
+fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, Failure> {
+    let opened = match (open_on_target(plan, workload), &plan.target) {
+        (
+            Err(SessionError::TooManyFiles { limit, .. }),
+            Target::Command(_) | Target::Processes(_),
+        ) if !plan.follow => {
+            plan.follow_system_wide(&format!("its events need more than {limit} open files"));
+            open_on_target(plan, workload)
+        }
+        (opened, _) => opened,
+    };
+    opened.map_err(summary::explain_session)
+}
+
+fn open_on_target(
+    plan: &mut RecordPlan,
+    workload: Option<&Workload>,
+) -> Result<Session, SessionError> {
+    let everything = plan.follow || plan.target == Target::System;
+    match &plan.target {
+        Target::Processes(pids) if !everything => {
+            let attached = attach::attach(&plan.session(Vec::new()), pids)?;
+            if attached.threads == 0 {
+                return Err(SessionError::NoSuchTask { tasks: pids.clone() });
+            }
+            if !attached.complete {
+                plan.notes.push("threads came faster than they could be attached to".into());
+            }
+            Ok(attached.session)
+        }
+        _ => {
+            let tasks = workload.map(Workload::pid).into_iter().collect();
+            let session = Session::open(&plan.session(tasks))?;
+            if everything {
+                session.enable()?;
+            }
+            Ok(session)
+        }
+    }
+}
+
+fn create(path: &Path, origin: &Origin, plan: &RecordPlan) -> Result<Writer, Failure> {
+    let cannot = || format!("cannot write `{}`", path.display());
+    let tracing = before::tracing_data(plan).context("cannot describe the tracepoints")?;
+    let old = keep_old(path).with_context(cannot)?;
+    if let Some(old) = old {
+        messages::note(format_args!("the recording that was there is now {}", old.display()));
+    }
+    Ok(Writer::create(path, origin, &tracing).with_context(cannot)?)
+}
+
+fn spawn(
+    recorder: Recorder<Session>,
+    stopped: UnixStream,
+    listener: Listener,
+) -> Result<JoinHandle<Recorded<Session>>, Failure> {
+    let body = move || recorder.run(stopped.as_fd(), |round| listener.listen(round));
+    let thread = thread::Builder::new().name("lockprof-record".into()).spawn(body);
+    Ok(thread.context("cannot start a thread")?)
+}
+
+/// The command never ran: there is nothing to keep.
+fn discard(thread: JoinHandle<Recorded<Session>>, path: &Path) {
+    // Whatever fails here says less than the failure that is about to be reported.
+    let _ = thread.join();
+    let _ = std::fs::remove_file(path);
+}

@@ -1,0 +1,204 @@
+//! What ends a recording: its command or processes, a signal, the time, or the recorder itself.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use lockprof_collectors::workload::Workload;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+use super::analysis::Analysis;
+use crate::cli::messages::{self, Failure};
+use crate::cli::plan::Target;
+use crate::model::Nanos;
+use crate::render::units;
+
+/// How often the status line changes.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long lockprof waits for a command that was interrupted with it.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Why recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The command ended with this status.
+    Command(i32),
+    /// All processes ended.
+    Processes,
+    /// This signal came.
+    Signal(i32),
+    /// The time was over.
+    Time,
+    /// The recorder could not go on.
+    Recorder,
+}
+
+impl Ended {
+    /// The command's status, when it ended.
+    pub(super) fn status(self) -> Option<i32> {
+        match self {
+            Ended::Command(status) => Some(status),
+            _ => None,
+        }
+    }
+}
+
+/// Signals, each a byte in a socket of its own.
+#[derive(Debug)]
+struct Signals {
+    sockets: [(i32, UnixStream); 3],
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Signals> {
+        let one = |signal| {
+            let (reader, writer) = UnixStream::pair()?;
+            reader.set_nonblocking(true)?;
+            pipe::register(signal, writer)?;
+            Ok::<_, std::io::Error>((signal, reader))
+        };
+        Ok(Signals { sockets: [one(SIGINT)?, one(SIGTERM)?, one(SIGHUP)?] })
+    }
+
+    /// A signal that came and was not taken yet.
+    fn take(&mut self) -> Option<i32> {
+        self.sockets.iter_mut().find_map(|(signal, socket)| {
+            socket.read(&mut [0]).is_ok_and(|bytes| bytes > 0).then_some(*signal)
+        })
+    }
+}
+
+/// Waits for the end.
+#[derive(Debug)]
+pub(super) struct Watch {
+    signals: Signals,
+    processes: Vec<OwnedFd>,
+    begun: Instant,
+    until: Option<Instant>,
+}
+
+impl Watch {
+    pub(super) fn new(target: &Target, duration: Option<Nanos>) -> Result<Watch, Failure> {
+        let signals = Signals::catch().context("cannot catch signals")?;
+        let pids = match target {
+            Target::Processes(pids) => pids.as_slice(),
+            _ => &[],
+        };
+        // A process that is not there is found when events are opened on it.
+        let open = |&pid: &i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+        let begun = Instant::now();
+        Ok(Watch {
+            signals,
+            processes: pids.iter().filter_map(open).collect(),
+            begun,
+            until: duration.map(|duration| begun + Duration::from_nanos(duration.0)),
+        })
+    }
+
+    /// Waits until recording has to end. `recorder` hangs up when the recorder ends by itself.
+    pub(super) fn wait(
+        &mut self,
+        mut workload: Option<&mut Workload>,
+        analysis: &Analysis,
+        recorder: &UnixStream,
+    ) -> Result<Ended, Failure> {
+        loop {
+            let command = workload.as_ref().map(|workload| workload.pidfd());
+            let mut ready = vec![recorder.as_fd()];
+            ready.extend(command);
+            let pause = self.until.map_or(TICK, |until| until - Instant::now()).min(TICK);
+            let awake = self.poll(&ready, pause)?;
+            if let Some(signal) = self.signals.take() {
+                if let Some(workload) = workload {
+                    workload.forward(signal)?;
+                }
+                return Ok(Ended::Signal(signal));
+            }
+            if let Some(workload) = workload.as_mut()
+                && let Some(status) = workload.try_wait()?
+            {
+                return Ok(Ended::Command(status));
+            }
+            if awake.contains(&0) {
+                return Ok(Ended::Recorder);
+            }
+            if self.processes_ended()? {
+                return Ok(Ended::Processes);
+            }
+            if self.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Ended::Time);
+            }
+            self.show(analysis);
+        }
+    }
+
+    /// Waits for a command that goes on after the recording has ended, and gives the status to end
+    /// with. One that was interrupted has two seconds; another signal ends it.
+    pub(super) fn wait_for_command(
+        &mut self,
+        workload: Option<Workload>,
+        ended: &Ended,
+    ) -> Result<u8, Failure> {
+        let Some(mut workload) = workload else { return Ok(0) };
+        if let Ended::Command(status) = ended {
+            return Ok(*status as u8);
+        }
+        let grace = matches!(ended, Ended::Signal(_)).then(|| Instant::now() + GRACE);
+        loop {
+            if let Some(status) = workload.try_wait()? {
+                return Ok(status as u8);
+            }
+            if let (Some(grace), Ended::Signal(signal)) = (grace, ended)
+                && Instant::now() >= grace
+            {
+                let pid = workload.pid();
+                messages::note(format_args!("the command still runs, as process {pid}"));
+                return Ok((128 + signal) as u8);
+            }
+            let pidfd = workload.pidfd();
+            self.poll(&[pidfd], TICK)?;
+            match (self.signals.take(), grace) {
+                (Some(_), Some(_)) => workload.signal(SIGTERM)?,
+                (Some(signal), None) => workload.forward(signal)?,
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// Waits for one of `fds` or a signal. Gives the indexes of fds that are ready.
+    fn poll(&self, fds: &[BorrowedFd<'_>], pause: Duration) -> Result<Vec<usize>, Failure> {
+        let signals = self.signals.sockets.iter().map(|(_, socket)| socket.as_fd());
+        let all = fds.iter().copied().chain(signals);
+        let mut polled: Vec<PollFd<'_>> =
+            all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let pause =
+            Timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) };
+        match poll(&mut polled, Some(&pause)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(anyhow::Error::new(error).context("cannot wait").into()),
+        }
+        let ready = |index: &usize| !polled[*index].revents().is_empty();
+        Ok((0..fds.len()).filter(ready).collect())
+    }
+
+    fn processes_ended(&mut self) -> Result<bool, Failure> {
+        if self.processes.is_empty() {
+            return Ok(false);
+        }
+        let fds: Vec<BorrowedFd<'_>> = self.processes.iter().map(AsFd::as_fd).collect();
+        Ok(self.poll(&fds, Duration::ZERO)?.len() == fds.len())
+    }
+
+    fn show(&self, analysis: &Analysis) {
+        let (waits, lost) = analysis.progress().counts();
+        let elapsed = units::time(Nanos(self.begun.elapsed().as_nanos() as u64));
+        let waits = units::counted(waits, "wait");
+        messages::status(format_args!("recording: {elapsed}, {waits}, {lost} lost"));
+    }
+}
