@@ -38,9 +38,8 @@ fn every_function_in_the_lock_sections_of_thirteen_kernels_has_a_row() {
         if !path.to_string_lossy().contains(".lockfuncs.") {
             continue;
         }
-        let unknown: BTreeSet<_> = listed(&text)
-            .filter(|name| !is_known(name) && !name.ends_with("_text_end"))
-            .collect();
+        let unknown: BTreeSet<_> =
+            listed(&text).filter(|name| !is_known(name) && !name.ends_with("_text_end")).collect();
         assert!(unknown.is_empty(), "{}: no row for {unknown:?}", path.display());
     }
     assert_eq!(files, 13);
@@ -50,10 +49,32 @@ fn every_function_in_the_lock_sections_of_thirteen_kernels_has_a_row() {
 fn every_function_of_kernel_locking_in_the_lists_of_names_has_a_row() {
     // The lists hold whatever looks like a lock; these beginnings are kernel/locking/'s own.
     let own = [
-        "__down", "__mutex", "__percpu_down", "__pv_queued", "__raw_callee_save___", "__rt_mutex",
-        "__up", "__ww_mutex", "_raw_", "arch_read_lock", "arch_spin", "arch_write_lock", "down",
-        "lockref_", "mutex_", "native_queued", "osq_", "percpu_down", "percpu_rwsem", "percpu_up",
-        "queued_", "resilient_", "rt_mutex_", "rwsem_", "up", "ww_mutex",
+        "__down",
+        "__mutex",
+        "__percpu_down",
+        "__pv_queued",
+        "__raw_callee_save___",
+        "__rt_mutex",
+        "__up",
+        "__ww_mutex",
+        "_raw_",
+        "arch_read_lock",
+        "arch_spin",
+        "arch_write_lock",
+        "down",
+        "lockref_",
+        "mutex_",
+        "native_queued",
+        "osq_",
+        "percpu_down",
+        "percpu_rwsem",
+        "percpu_up",
+        "queued_",
+        "resilient_",
+        "rt_mutex_",
+        "rwsem_",
+        "up",
+        "ww_mutex",
     ];
     let mut checked = 0;
     for (path, text) in fixtures() {
@@ -296,7 +317,8 @@ fn lock_code_is_what_the_table_says_and_then_what_the_sections_say() {
 
 #[test]
 fn hidden_addresses_give_an_empty_book_that_says_so() {
-    let kernel = Kernel::from_kallsyms(b"0000000000000000 T _text\n0000000000000000 t foo\t[bar]\n");
+    let kernel =
+        Kernel::from_kallsyms(b"0000000000000000 T _text\n0000000000000000 t foo\t[bar]\n");
     assert!(kernel.is_empty() && kernel.addresses_hidden());
     let kernel = Kernel::from_kallsyms(b"\x7fELF no kallsyms at all");
     assert!(kernel.is_empty() && !kernel.addresses_hidden());
@@ -331,4 +353,28 @@ fn symbols_of_another_boot_are_moved_and_modules_forgotten() {
     assert_eq!(name(&kernel, 0xffffffffc0002000), None);
     assert!(kernel.frame(0xffffffff9f002500).lock_code);
     assert_eq!(kernel.anchor("_stext", 0xffffffff9f000000), Anchored::Same);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_gives_a_book_that_answers(
+        text in "([0-9a-f]{8,17} [a-zA-Z] [._a-z]{0,6}[a-z.0-9]{0,8}(\t\\[[a-z]{0,3}\\]|)(\n|))*",
+        noise in proptest::collection::vec(proptest::num::u8::ANY, 0..64),
+        addr in proptest::num::u64::ANY,
+    ) {
+        let mut kernel = Kernel::from_kallsyms(&[text.as_bytes(), &noise].concat());
+        let addresses = text.lines().filter_map(|line| line.split(' ').next());
+        let addresses = addresses.filter_map(|word| u64::from_str_radix(word, 16).ok());
+        for addr in addresses.chain([addr, 0, u64::MAX]) {
+            for addr in [addr, addr.wrapping_add(1), addr.wrapping_sub(1)] {
+                let symbol = kernel.symbol(addr);
+                proptest::prop_assert!(symbol.is_none_or(|(_, offset)| offset <= addr));
+                let function = kernel.function(addr);
+                proptest::prop_assert!(function.is_none() || symbol.is_some());
+                proptest::prop_assert_eq!(kernel.frame(addr).function, function);
+            }
+            kernel.add(addr, addr >> 32, "later");
+            kernel.anchor("_text", addr);
+        }
+    }
 }
