@@ -1,5 +1,7 @@
 //! The book of the kernel against the lock functions of real kernels, and against kallsyms texts.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use lockprof_collectors::procfs::system::parse_build_id;
 use lzma_rust2::XzReader;
 
 use super::Kernel;
@@ -165,6 +166,9 @@ pub enum KallsymsError {
 
 /// The recorded kernel's symbols, from the first place that has them.
 ///
+/// A kernel with KASLR has its functions elsewhere after each boot, and neither a cache entry nor
+/// this machine's symbols need be of the boot that was recorded: [`Kernel::anchor`] puts that right.
+///
 /// # Errors
 ///
 /// Only for a file that the user named; anything else that fails ends as `SymbolSource::None`.
@@ -216,7 +220,7 @@ fn this_machine(build_id: &[u8], release: &str, places: &Places) -> Result<Kerne
         move |error: io::Error| NoSymbols::Unreadable { path, reason: error.to_string() }
     };
     let notes = std::fs::read(&places.notes).map_err(unreadable(&places.notes))?;
-    if build_id_of_notes(&notes) != Some(build_id) {
+    if parse_build_id(&notes).as_deref() != Some(build_id) {
         return Err(NoSymbols::OtherKernel { release: release.to_owned() });
     }
     let text = std::fs::read(&places.kallsyms).map_err(unreadable(&places.kallsyms))?;
@@ -240,39 +244,6 @@ fn bounded(reader: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
     reader.take(most + 1).read_to_end(&mut text)?;
     Ok((text.len() as u64 <= most).then_some(text))
-}
-
-/// The GNU build id in `notes`, laid out as ELF notes in this machine's byte order:
-///
-/// ```text
-/// u32 name size | u32 description size | u32 type | name, padded to 4 | description, padded to 4
-/// ```
-fn build_id_of_notes(notes: &[u8]) -> Option<&[u8]> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    let mut rest = notes;
-    loop {
-        let (name_size, after) = word(rest)?;
-        let (size, after) = word(after)?;
-        let (kind, after) = word(after)?;
-        let (name, after) = padded(after, name_size)?;
-        let (description, after) = padded(after, size)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(description);
-        }
-        rest = after;
-    }
-}
-
-fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk()?;
-    Some((u32::from_ne_bytes(*word), rest))
-}
-
-/// `size` bytes, and what follows at the next multiple of four. The last one may lack its padding.
-fn padded(bytes: &[u8], size: u32) -> Option<(&[u8], &[u8])> {
-    let size = usize::try_from(size).ok()?;
-    let taken = bytes.get(..size)?;
-    Some((taken, bytes.get(size.checked_next_multiple_of(4)?..).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -395,17 +366,5 @@ mod tests {
     fn what_unpacks_to_more_than_a_kallsyms_is_refused() {
         assert_eq!(bounded(io::repeat(b'0'), 1000).unwrap(), None);
         assert_eq!(bounded(&b"0123"[..], 4).unwrap(), Some(b"0123".to_vec()));
-    }
-
-    #[test]
-    fn notes_cut_anywhere_give_a_build_id_or_none() {
-        let dir = tempfile::tempdir().unwrap();
-        let notes = std::fs::read(machine(dir.path(), TEXT).notes).unwrap();
-        for end in 0..notes.len() {
-            assert_eq!(build_id_of_notes(&notes[..end]), None, "{end}");
-        }
-        assert_eq!(build_id_of_notes(&notes), Some(&BUILD_ID[..]));
-        assert_eq!(build_id_of_notes(&[0xff; 64]), None);
-        assert_eq!(build_id_of_notes(&[0; 64]), None);
     }
 }
