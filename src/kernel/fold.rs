@@ -16,14 +16,24 @@ const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
 ///
 /// Never empty unless `name` is.
 pub fn fold(name: &str) -> &str {
+    // Nearly all names are their own: one look at each byte tells.
+    let marked =
+        name.bytes().fold(false, |marked, byte| marked | matches!(byte, b'.' | b'+' | b']'));
+    if !marked { without_padding(name) } else { fold_marked(name) }
+}
+
+fn without_padding(name: &str) -> &str {
+    let stripped = PADDING.iter().find_map(|prefix| name.strip_prefix(prefix));
+    stripped.filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
+fn fold_marked(name: &str) -> &str {
     let name = match name.rsplit_once("+0x") {
         Some((function, offset)) if !function.is_empty() && is_offset(offset) => function,
         _ => name,
     };
-    let mut name = name.strip_prefix('.').filter(|rest| !rest.is_empty()).unwrap_or(name);
-    for prefix in PADDING {
-        name = name.strip_prefix(prefix).filter(|rest| !rest.is_empty()).unwrap_or(name);
-    }
+    let name = name.strip_prefix('.').filter(|rest| !rest.is_empty()).unwrap_or(name);
+    let mut name = without_padding(name);
     while let Some(shorter) = without_suffix(name) {
         name = shorter;
     }

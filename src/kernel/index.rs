@@ -4,6 +4,7 @@
 //! their folded names. Of several names of one address one is kept; markers of sections, which
 //! are not functions, only where there is no other.
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use lockprof_collectors::procfs::kallsyms::{Symbol, symbols};
 use std::cmp::Reverse;
@@ -21,7 +22,7 @@ const PAGE: u64 = 4096;
 
 /// One symbol. Its name is in [`Index::names`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct Place {
     pub(super) addr: u64,
     name_at: u32,
     name_len: u32,
@@ -69,7 +70,7 @@ impl Landmarks {
 /// The symbols of a kernel and its modules.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    entries: Vec<Entry>,
+    places: Vec<Place>,
     names: String,
     modules: Vec<String>,
     functions: Functions,
@@ -82,7 +83,7 @@ impl Index {
     pub(super) fn new(text: &[u8]) -> Index {
         let mut index = Index::default();
         // A line is about 45 bytes, of which half are the name.
-        index.entries.reserve(text.len() / 48);
+        index.places.reserve(text.len() / 48);
         index.names.reserve(text.len() / 2);
         for symbol in symbols(text).filter(|symbol| is_text(symbol.kind) || is_data(symbol.kind)) {
             index.take(&symbol);
@@ -99,13 +100,14 @@ impl Index {
         if symbol.addr == 0 {
             return;
         }
-        let module = symbol.module.map_or(0, |name| self.module_number(name));
+        let module = symbol.module.map_or(Some(0), |name| self.module_number(name));
+        let Some(module) = module else { return };
         if module == 0 && symbol.name.starts_with('_') {
             self.landmarks.note(symbol);
         }
         let Ok(name_at) = u32::try_from(self.names.len()) else { return };
         self.names.push_str(symbol.name);
-        self.entries.push(Entry {
+        self.places.push(Place {
             addr: symbol.addr,
             name_at,
             name_len: symbol.name.len() as u32,
@@ -116,48 +118,45 @@ impl Index {
         });
     }
 
-    /// Lines of one module follow each other.
-    fn module_number(&mut self, name: &str) -> u16 {
-        if self.modules.last().is_some_and(|last| last == name) {
-            return self.modules.len() as u16;
-        }
-        if let Some(at) = self.modules.iter().position(|module| module == name) {
-            return at as u16 + 1;
-        }
-        if self.modules.len() + 1 < usize::from(u16::MAX) {
+    /// Lines of one module follow each other. `None` when there are more modules than can be.
+    fn module_number(&mut self, name: &str) -> Option<u16> {
+        if self.modules.last().is_none_or(|last| last != name) {
+            u16::try_from(self.modules.len() + 1).ok()?;
             self.modules.push(name.to_owned());
         }
-        self.modules.len() as u16
+        u16::try_from(self.modules.len()).ok()
     }
 
-    /// By address, one entry an address.
+    /// By address, one place an address.
     fn sort(&mut self) {
-        self.entries.sort_by_key(|entry| entry.addr);
-        let entries = std::mem::take(&mut self.entries);
-        let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-        for entry in entries {
+        self.places.sort_by_key(|place| place.addr);
+        let places = std::mem::take(&mut self.places);
+        let mut kept: Vec<Place> = Vec::with_capacity(places.len());
+        for place in places {
             match kept.last_mut() {
-                Some(last) if last.addr == entry.addr => {
-                    if self.rank(&entry) < self.rank(last) {
-                        *last = entry;
+                Some(last) if last.addr == place.addr => {
+                    if self.rank(&place) < self.rank(last) {
+                        *last = place;
                     }
                 }
-                _ => kept.push(entry),
+                _ => kept.push(place),
             }
         }
-        self.entries = kept;
+        self.places = kept;
     }
 
     /// The lowest of several names of one address is kept. Beyond what is ours (no markers, text,
     /// names of the table) it is the order in which perf prefers them, so that names agree.
-    fn rank(&self, entry: &Entry) -> impl Ord + use<> {
-        let name = self.entry_name(entry);
+    fn rank(&self, place: &Place) -> impl Ord + use<> {
+        let name = self.place_name(place);
         (
             is_marker(name),
-            !entry.is_text(),
+            !place.is_text(),
             matches!(verdict(fold(name)), Verdict::Unknown),
-            matches!(entry.kind, b'w' | b'W' | b'v' | b'V'),
-            entry.kind.is_ascii_lowercase(),
+            matches!(place.kind, b'w' | b'W' | b'v' | b'V'),
+            place.kind.is_ascii_lowercase(),
+            // One system call without arguments has one body for both kinds of entry.
+            name.starts_with("__ia32_"),
             name.bytes().take_while(|&byte| byte == b'_').count(),
             Reverse(name.len()),
         )
@@ -165,53 +164,53 @@ impl Index {
 
     fn intern(&mut self) {
         let mut functions = std::mem::take(&mut self.functions);
-        functions.by_name = HashTable::with_capacity(self.entries.len());
-        for entry in &mut self.entries {
-            if entry.is_text() {
-                let (at, len) = (entry.name_at as usize, entry.name_len as usize);
+        functions.by_name = HashTable::with_capacity(self.places.len());
+        for place in &mut self.places {
+            if place.is_text() {
+                let (at, len) = (place.name_at as usize, place.name_len as usize);
                 let name = self.names.get(at..at + len).unwrap_or_default();
                 let folded = fold(name);
                 // What folding drops stands before and after, so this is where the rest begins.
                 let skipped = folded.as_ptr() as usize - name.as_ptr() as usize;
-                entry.function = functions.id(&self.names, at + skipped, folded.len());
+                place.function = functions.id(&self.names, at + skipped, folded.len());
             }
         }
         self.functions = functions;
     }
 
     /// The symbol in which `addr` lies, and the offset in it.
-    pub(super) fn find(&self, addr: u64) -> Option<(&Entry, u64)> {
-        let after = self.entries.partition_point(|entry| entry.addr <= addr);
-        let entry = self.entries.get(after.checked_sub(1)?)?;
-        let offset = addr - entry.addr;
-        let end = match self.entries.get(after) {
-            Some(next) if next.module == entry.module && entry.is_text() == next.is_text() => {
-                entry.addr.saturating_add(LONGEST)
+    pub(super) fn find(&self, addr: u64) -> Option<(&Place, u64)> {
+        let after = self.places.partition_point(|place| place.addr <= addr);
+        let place = self.places.get(after.checked_sub(1)?)?;
+        let offset = addr - place.addr;
+        let end = match self.places.get(after) {
+            Some(next) if next.module == place.module && place.is_text() == next.is_text() => {
+                place.addr.saturating_add(LONGEST)
             }
-            _ => entry.page_after(),
+            _ => place.page_after(),
         };
-        (!entry.end_of_text && addr < end).then_some((entry, offset))
+        (!place.end_of_text && addr < end).then_some((place, offset))
     }
 
-    pub(super) fn function(&self, entry: &Entry) -> Option<FunctionId> {
-        entry.is_text().then_some(FunctionId(entry.function))
+    pub(super) fn function(&self, place: &Place) -> Option<FunctionId> {
+        place.is_text().then_some(FunctionId(place.function))
     }
 
-    pub(super) fn entry_name(&self, entry: &Entry) -> &str {
-        let at = entry.name_at as usize;
-        self.names.get(at..at + entry.name_len as usize).unwrap_or_default()
+    pub(super) fn place_name(&self, place: &Place) -> &str {
+        let at = place.name_at as usize;
+        self.names.get(at..at + place.name_len as usize).unwrap_or_default()
     }
 
-    pub(super) fn entry_module(&self, entry: &Entry) -> Option<&str> {
-        self.modules.get(usize::from(entry.module).checked_sub(1)?).map(String::as_str)
+    pub(super) fn place_module(&self, place: &Place) -> Option<&str> {
+        self.modules.get(usize::from(place.module).checked_sub(1)?).map(String::as_str)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.places.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len()
+        self.places.len()
     }
 
     pub(super) fn function_name(&self, function: FunctionId) -> &str {
@@ -234,11 +233,11 @@ impl Index {
     /// Moves the kernel's own symbols by `distance`, as another boot of it has them elsewhere
     /// (KASLR), and forgets the modules', which moved each for itself.
     pub(super) fn relocate(&mut self, distance: u64) {
-        self.entries.retain(|entry| entry.module == 0);
-        for entry in &mut self.entries {
-            entry.addr = entry.addr.wrapping_add(distance);
+        self.places.retain(|place| place.module == 0);
+        for place in &mut self.places {
+            place.addr = place.addr.wrapping_add(distance);
         }
-        self.entries.sort_by_key(|entry| entry.addr);
+        self.places.sort_by_key(|place| place.addr);
         let marks = &mut self.landmarks;
         for (start, end) in [&mut marks.sched_text, &mut marks.lock_text] {
             if *start != 0 {
@@ -251,7 +250,7 @@ impl Index {
     }
 }
 
-impl Entry {
+impl Place {
     fn is_text(&self) -> bool {
         is_text(self.kind)
     }
@@ -278,17 +277,19 @@ impl Functions {
 
     /// The id of the name at `at` in `names`.
     fn id(&mut self, names: &str, at: usize, len: usize) -> u32 {
+        let (pieces, hasher) = (&mut self.pieces, &self.hasher);
         let name = names.get(at..at + len).unwrap_or_default();
-        if let Some(FunctionId(id)) = self.find(names, name) {
-            return id;
+        let same = |&id: &u32| piece(names, pieces, id) == name;
+        let rehash = |&id: &u32| hasher.hash_one(piece(names, pieces, id));
+        match self.by_name.entry(hasher.hash_one(name), same, rehash) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let id = pieces.len() as u32;
+                free.insert(id);
+                pieces.push((at as u32, len as u32));
+                id
+            }
         }
-        let id = self.pieces.len() as u32;
-        self.pieces.push((at as u32, len as u32));
-        let (pieces, hasher) = (&self.pieces, &self.hasher);
-        self.by_name.insert_unique(hasher.hash_one(name), id, |&id| {
-            hasher.hash_one(piece(names, pieces, id))
-        });
-        id
     }
 
     fn name<'a>(&self, names: &'a str, FunctionId(id): FunctionId) -> &'a str {

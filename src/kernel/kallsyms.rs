@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use lockprof_collectors::procfs::system::parse_build_id;
 use lzma_rust2::XzReader;
 
 use super::Kernel;
@@ -165,6 +166,9 @@ pub enum KallsymsError {
 
 /// The recorded kernel's symbols, from the first place that has them.
 ///
+/// A kernel with KASLR has its functions elsewhere after each boot, and neither a cache entry nor
+/// this machine's symbols need be of the boot that was recorded: [`Kernel::anchor`] puts that right.
+///
 /// # Errors
 ///
 /// Only for a file that the user named; anything else that fails ends as `SymbolSource::None`.
@@ -216,7 +220,7 @@ fn this_machine(build_id: &[u8], release: &str, places: &Places) -> Result<Kerne
         move |error: io::Error| NoSymbols::Unreadable { path, reason: error.to_string() }
     };
     let notes = std::fs::read(&places.notes).map_err(unreadable(&places.notes))?;
-    if build_id_of_notes(&notes) != Some(build_id) {
+    if parse_build_id(&notes).as_deref() != Some(build_id) {
         return Err(NoSymbols::OtherKernel { release: release.to_owned() });
     }
     let text = std::fs::read(&places.kallsyms).map_err(unreadable(&places.kallsyms))?;
@@ -230,47 +234,137 @@ fn unpacked(mut file: File) -> io::Result<Option<Vec<u8>>> {
     file.by_ref().take(6).read_to_end(&mut head)?;
     let packed = head.as_slice().chain(file);
     match head.as_slice() {
-        [0x1f, 0x8b, ..] => bounded(MultiGzDecoder::new(packed)),
-        b"\xfd7zXZ\0" => bounded(XzReader::new_mem_limit(packed, true, XZ_MEMORY_KIB)),
-        _ => bounded(packed),
+        [0x1f, 0x8b, ..] => bounded(MultiGzDecoder::new(packed), LONGEST),
+        b"\xfd7zXZ\0" => bounded(XzReader::new_mem_limit(packed, true, XZ_MEMORY_KIB), LONGEST),
+        _ => bounded(packed, LONGEST),
     }
 }
 
-fn bounded(reader: impl Read) -> io::Result<Option<Vec<u8>>> {
+fn bounded(reader: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut text = Vec::new();
-    reader.take(LONGEST + 1).read_to_end(&mut text)?;
-    Ok((text.len() as u64 <= LONGEST).then_some(text))
+    reader.take(most + 1).read_to_end(&mut text)?;
+    Ok((text.len() as u64 <= most).then_some(text))
 }
 
-/// The GNU build id in `notes`, laid out as ELF notes in this machine's byte order:
-///
-/// ```text
-/// u32 name size | u32 description size | u32 type | name, padded to 4 | description, padded to 4
-/// ```
-fn build_id_of_notes(notes: &[u8]) -> Option<&[u8]> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    let mut rest = notes;
-    loop {
-        let (name_size, after) = word(rest)?;
-        let (size, after) = word(after)?;
-        let (kind, after) = word(after)?;
-        let (name, after) = padded(after, name_size)?;
-        let (description, after) = padded(after, size)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(description);
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const TEXT: &[u8] = b"ffffffff81000000 T _text\nffffffff81001000 T up_write\n";
+    /// `TEXT` through `xz -0 --check=crc32`.
+    #[rustfmt::skip]
+    const XZ: &[u8] = &[
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x01, 0x69, 0x22, 0xde, 0x36, 0x02, 0x00, 0x21,
+        0x01, 0x0c, 0x00, 0x00, 0x00, 0x8f, 0x98, 0x41, 0x9c, 0xe0, 0x00, 0x34, 0x00, 0x23, 0x5d,
+        0x00, 0x33, 0x6a, 0x8a, 0x06, 0x23, 0x2f, 0x42, 0x97, 0x14, 0x48, 0x81, 0xc8, 0x82, 0xe9,
+        0xe8, 0x9f, 0x71, 0x65, 0x23, 0xd2, 0x81, 0x94, 0xd3, 0x85, 0xae, 0x4c, 0x80, 0x46, 0xa3,
+        0x76, 0x69, 0xb9, 0xdc, 0xe8, 0x80, 0x00, 0x00, 0xaf, 0x83, 0x7a, 0x9e, 0x00, 0x01, 0x3b,
+        0x35, 0x30, 0x9e, 0x87, 0x4a, 0x90, 0x42, 0x99, 0x0d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01,
+        0x59, 0x5a,
+    ];
+    const HIDDEN: &[u8] = b"0000000000000000 T _text\n0000000000000000 T up_write\n";
+    const BUILD_ID: [u8; 4] = [0xe4, 0xf1, 0x8d, 0x9d];
+
+    /// A machine that runs the kernel with `BUILD_ID`, and an empty cache.
+    fn machine(dir: &Path, kallsyms: &[u8]) -> Places {
+        let mut notes = Vec::new();
+        for (kind, name, description) in
+            [(1, &b"Linux\0"[..], &[6u8][..]), (3, &b"GNU\0"[..], &BUILD_ID[..])]
+        {
+            for size in [name.len() as u32, description.len() as u32, kind] {
+                notes.extend(size.to_ne_bytes());
+            }
+            for bytes in [name, description] {
+                notes.extend(bytes);
+                notes.resize(notes.len().next_multiple_of(4), 0);
+            }
         }
-        rest = after;
+        let places = Places {
+            cache: Some(dir.join("cache")),
+            kallsyms: dir.join("kallsyms"),
+            notes: dir.join("notes"),
+        };
+        std::fs::write(&places.kallsyms, kallsyms).unwrap();
+        std::fs::write(&places.notes, notes).unwrap();
+        places
     }
-}
 
-fn word(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let (word, rest) = bytes.split_first_chunk()?;
-    Some((u32::from_ne_bytes(*word), rest))
-}
+    fn source(wanted: &Wanted<'_>, places: &Places) -> SymbolSource {
+        let (kernel, source) = find(wanted, places).unwrap();
+        assert_eq!(kernel.is_empty(), matches!(source, SymbolSource::None(_)));
+        source
+    }
 
-/// `size` bytes, and what follows at the next multiple of four. The last one may lack its padding.
-fn padded(bytes: &[u8], size: u32) -> Option<(&[u8], &[u8])> {
-    let size = usize::try_from(size).ok()?;
-    let taken = bytes.get(..size)?;
-    Some((taken, bytes.get(size.checked_next_multiple_of(4)?..).unwrap_or_default()))
+    #[test]
+    fn the_recordings_own_symbols_count_before_the_cache_and_this_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = machine(dir.path(), TEXT);
+        let wanted = Wanted { build_id: Some(&BUILD_ID), release: "6.18.44", ..Wanted::default() };
+        assert_eq!(source(&wanted, &places), SymbolSource::ThisMachine);
+        let cached = dir.path().join("cache/[kernel.kallsyms]/e4f18d9d");
+        std::fs::create_dir_all(&cached).unwrap();
+        std::fs::write(cached.join("kallsyms"), TEXT).unwrap();
+        assert_eq!(source(&wanted, &places), SymbolSource::Cache(cached.join("kallsyms")));
+        let embedded = Wanted { embedded: Some(TEXT), ..wanted };
+        assert_eq!(source(&embedded, &places), SymbolSource::Recording);
+        let hidden = Wanted { embedded: Some(HIDDEN), ..wanted };
+        assert_eq!(source(&hidden, &places), SymbolSource::Cache(cached.join("kallsyms")));
+    }
+
+    #[test]
+    fn another_kernels_symbols_are_never_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = machine(dir.path(), TEXT);
+        let none = Wanted { release: "5.10.0", ..Wanted::default() };
+        assert_eq!(source(&none, &places), SymbolSource::None(NoSymbols::NoBuildId));
+        let other = Wanted { build_id: Some(&[1, 2, 3, 4]), ..none };
+        let words = source(&other, &places).to_string();
+        let expected = "none: the recording is of kernel 5.10.0 with another build id; \
+                        use --kallsyms FILE";
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn this_machines_hidden_or_missing_symbols_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = machine(dir.path(), HIDDEN);
+        let wanted = Wanted { build_id: Some(&BUILD_ID), ..Wanted::default() };
+        assert_eq!(source(&wanted, &places), SymbolSource::None(NoSymbols::Hidden));
+        std::fs::remove_file(&places.kallsyms).unwrap();
+        let missing = source(&wanted, &places);
+        assert!(matches!(missing, SymbolSource::None(NoSymbols::Unreadable { .. })), "{missing}");
+    }
+
+    #[test]
+    fn a_named_file_may_be_packed_and_must_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = machine(dir.path(), TEXT);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(TEXT).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let path = dir.path().join("named");
+        let named = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            find(&Wanted { explicit: Some(&path), ..Wanted::default() }, &places)
+        };
+        for bytes in [TEXT, &gzip, XZ] {
+            let (kernel, source) = named(bytes).unwrap();
+            assert_eq!((kernel.len(), source), (2, SymbolSource::File(path.clone())));
+        }
+        assert!(matches!(named(b""), Err(KallsymsError::NotKallsyms { .. })));
+        assert!(matches!(named(b"\x1f\x8b"), Err(KallsymsError::Read { .. })));
+        assert!(matches!(named(&XZ[..XZ.len() / 2]), Err(KallsymsError::Read { .. })));
+        assert!(matches!(named(HIDDEN), Err(KallsymsError::Hidden { .. })));
+        let missing = Wanted { explicit: Some(Path::new("/nonexistent")), ..Wanted::default() };
+        let error = find(&missing, &places).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /nonexistent: "), "{error}");
+    }
+
+    #[test]
+    fn what_unpacks_to_more_than_a_kallsyms_is_refused() {
+        assert_eq!(bounded(io::repeat(b'0'), 1000).unwrap(), None);
+        assert_eq!(bounded(&b"0123"[..], 4).unwrap(), Some(b"0123".to_vec()));
+    }
 }

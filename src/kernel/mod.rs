@@ -10,7 +10,7 @@ mod kallsyms;
 mod role;
 mod table;
 
-use index::{Entry, Index};
+use index::{Index, Place};
 
 use crate::model::FunctionId;
 pub use fold::fold;
@@ -88,7 +88,7 @@ impl Kernel {
     pub fn function(&self, addr: u64) -> Option<FunctionId> {
         match self.added(addr) {
             Some(added) => Some(added.function),
-            None => self.index.find(addr).and_then(|(entry, _)| self.index.function(entry)),
+            None => self.index.find(addr).and_then(|(place, _)| self.index.function(place)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Kernel {
     pub fn symbol(&self, addr: u64) -> Option<(&str, u64)> {
         match self.added(addr) {
             Some(added) => Some((&added.name, addr - added.addr)),
-            None => self.entry(addr).map(|(entry, offset)| (self.index.entry_name(entry), offset)),
+            None => self.place(addr).map(|(place, offset)| (self.index.place_name(place), offset)),
         }
     }
 
@@ -135,7 +135,7 @@ impl Kernel {
     pub fn module(&self, addr: u64) -> Option<&str> {
         match self.added(addr) {
             Some(_) => None,
-            None => self.entry(addr).and_then(|(entry, _)| self.index.entry_module(entry)),
+            None => self.place(addr).and_then(|(place, _)| self.index.place_module(place)),
         }
     }
 
@@ -177,7 +177,7 @@ impl Kernel {
         }
     }
 
-    fn entry(&self, addr: u64) -> Option<(&Entry, u64)> {
+    fn place(&self, addr: u64) -> Option<(&Place, u64)> {
         self.index.find(addr)
     }
 

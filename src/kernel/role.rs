@@ -25,7 +25,8 @@ pub enum Role {
     IrqOn,
     /// Takes a lock or gives up at once.
     Trylock,
-    /// Only work: take or release a lock of a subsystem. A site lies above it.
+    /// Takes or releases a lock for its caller, or hands it a locked object (`xfs_buf_lock`,
+    /// `xfs_buf_read_map`): the site lies above it. Counts only directly above lock code.
     Wrapper,
     /// Entry of a hardware interrupt: what it calls belongs to the interrupt, not to the task.
     Interrupt,
@@ -87,7 +88,7 @@ impl LockFunction {
 }
 
 impl Role {
-    /// Whether a task switched out directly below this frame waits for the lock.
+    /// Whether a task that this frame had switched out waits for the lock.
     pub fn may_block(self) -> bool {
         matches!(self, Role::Block | Role::SpinBlock | Role::Acquire)
     }

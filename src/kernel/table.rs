@@ -176,3 +176,79 @@ fn role_of(word: &str) -> Option<Role> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::kernel::fold;
+
+    /// `5.15`, `5.15-rt`: the words of first and last.
+    fn version(text: &str) -> Option<(u32, u32)> {
+        let (major, minor) = text.strip_suffix("-rt").unwrap_or(text).split_once('.')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    }
+
+    #[test]
+    fn every_row_parses_and_none_has_the_name_of_another() {
+        let mut names = HashSet::new();
+        for line in lines(TEXT) {
+            let row = parse(line).unwrap_or_else(|| panic!("out of form: {line}"));
+            assert!(names.insert(row.name), "twice: {}", row.name);
+        }
+        assert!(names.len() > 1000, "{}", names.len());
+    }
+
+    #[test]
+    fn every_field_is_in_range() {
+        for line in lines(TEXT) {
+            let fields: Vec<_> = line.split('\t').collect();
+            let (name, first, last, source) = (fields[0], fields[4], fields[5], fields[6]);
+            if !is_pattern(name) {
+                assert_eq!(fold(name), name, "{name} is not folded");
+            }
+            let first = version(first).unwrap_or_else(|| panic!("first of {name}: {first}"));
+            assert!(((2, 6)..=(7, 2)).contains(&first), "first of {name}");
+            if last != "-" {
+                let last = version(last).unwrap_or_else(|| panic!("last of {name}: {last}"));
+                assert!(first <= last && last <= (7, 2), "last of {name}");
+            }
+            let bytes = source.bytes();
+            let is_path = bytes.clone().all(|b| b.is_ascii_alphanumeric() || b"/._-".contains(&b));
+            assert!(is_path && source.contains('/'), "source of {name}: {source}");
+        }
+    }
+
+    #[test]
+    fn only_locks_with_readers_are_asked_for_in_two_ways() {
+        for row in lock_functions() {
+            let two_ways = matches!(
+                row.kind,
+                Some(LockKind::Rwlock | LockKind::Rwsem | LockKind::PcpuSem | LockKind::RwlockRt)
+            );
+            match row.mode {
+                Some(Mode::Exclusive) => assert!(!two_ways, "{}", row.name),
+                Some(_) => assert!(two_ways || row.kind.is_none(), "{}", row.name),
+                None => {}
+            }
+            let place =
+                matches!(row.role, Role::Schedule | Role::Recording | Role::InterruptReturn);
+            if place || row.interrupt().is_some() {
+                assert_eq!((row.kind, row.mode), (None, None), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_matches_digits_and_ends() {
+        assert!(matches("asm_sysvec_*", "asm_sysvec_apic_timer_interrupt"));
+        assert!(matches("asm_sysvec_*", "asm_sysvec_"));
+        assert!(!matches("asm_sysvec_*", "asm_sysve"));
+        assert!(!matches("bpf_prog_####", "bpf_prog_6deef"));
+        assert!(matches("bpf_prog_####", "bpf_prog_6dee"));
+        assert!(!matches("bpf_prog_####*", "bpf_prog_load"));
+        assert!(matches("bpf_trampoline_%*", "bpf_trampoline_6442536467"));
+        assert!(!matches("bpf_trampoline_%*", "bpf_trampoline_enter"));
+    }
+}

@@ -23,31 +23,69 @@ pub struct Symbol<'a> {
 
 /// The symbols of `text`, in its order, which need not be that of the addresses.
 pub fn symbols(text: &[u8]) -> impl Iterator<Item = Symbol<'_>> {
-    text.split(|&byte| byte == b'\n').filter_map(symbol)
-}
-
-fn symbol(line: &[u8]) -> Option<Symbol<'_>> {
-    let digits = line.iter().position(|&byte| byte == b' ')?;
-    let addr = hexadecimal(&line[..digits])?;
-    let [b' ', kind, b' ', rest @ ..] = &line[digits..] else { return None };
-    let name_len = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-    let (name, rest) = rest.split_at(name_len);
-    if name.is_empty() || !kind.is_ascii_alphabetic() {
-        return None;
-    }
-    let name = std::str::from_utf8(name).ok()?;
-    Some(Symbol { addr, kind: *kind, name, module: module(rest) })
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() || digits.len() > 16 {
-        return None;
-    }
-    digits.iter().try_fold(0u64, |value, &byte| {
-        let digit = char::from(byte).to_digit(16)?;
-        Some(value << 4 | u64::from(digit))
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let (symbol, after) = next_line(rest);
+            rest = after;
+            if symbol.is_some() {
+                return symbol;
+            }
+        }
+        None
     })
 }
+
+/// The first line's symbol, and what follows the line. Every byte is looked at once: a machine
+/// has 100,000 to 200,000 lines, and the user waits.
+fn next_line(text: &[u8]) -> (Option<Symbol<'_>>, &[u8]) {
+    let Some((addr, kind, rest)) = address_and_kind(text) else {
+        return (None, split_at_byte(text, |byte| byte == b'\n').1.get(1..).unwrap_or_default());
+    };
+    let (name, rest) = split_at_byte(rest, |byte| byte <= b' ');
+    let (tail, rest) = split_at_byte(rest, |byte| byte == b'\n');
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty());
+    let symbol = name.map(|name| Symbol { addr, kind, name, module: module(tail) });
+    (symbol, rest.get(1..).unwrap_or_default())
+}
+
+fn split_at_byte(text: &[u8], stop: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|&byte| stop(byte)).unwrap_or(text.len()))
+}
+
+/// `ffffffff81000000 T `, and what follows.
+fn address_and_kind(line: &[u8]) -> Option<(u64, u8, &[u8])> {
+    let mut addr = 0u64;
+    let mut digits = 0;
+    // Digits are random: a table costs less than branches that cannot be predicted.
+    while let Some(&byte) = line.get(digits) {
+        let digit = DIGITS[usize::from(byte)];
+        if digit == NO_DIGIT {
+            break;
+        }
+        addr = addr << 4 | u64::from(digit);
+        digits += 1;
+        if digits > 16 {
+            return None;
+        }
+    }
+    let [b' ', kind, b' ', rest @ ..] = line.get(digits..)? else { return None };
+    (digits > 0 && kind.is_ascii_alphabetic()).then_some((addr, *kind, rest))
+}
+
+const NO_DIGIT: u8 = 0xff;
+/// The value of each byte as a hexadecimal digit.
+const DIGITS: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let value = digit as u8;
+        values[b"0123456789abcdef"[digit] as usize] = value;
+        values[b"0123456789ABCDEF"[digit] as usize] = value;
+        digit += 1;
+    }
+    values
+};
 
 /// `[xfs]` after the white space that follows a name.
 fn module(rest: &[u8]) -> Option<&str> {
