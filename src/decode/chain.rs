@@ -13,6 +13,9 @@ pub struct Callchain<'a> {
     pub kernel: &'a [u8],
     /// User addresses, innermost first.
     pub user: &'a [u8],
+    /// Whether a mark that the kernel does not use follows: a walk along frame pointers that had
+    /// gone astray in user memory.
+    pub astray: bool,
 }
 
 impl<'a> Callchain<'a> {
@@ -23,6 +26,7 @@ impl<'a> Callchain<'a> {
         let mut part = Part { mark: context::KERNEL, start: 0 };
         for (index, word) in words(ips).enumerate() {
             if word >= context::MAX {
+                chain.astray |= !is_mark(word);
                 part.end(ips, index, &mut chain);
                 part = Part { mark: word, start: index + 1 };
             }
@@ -30,6 +34,19 @@ impl<'a> Callchain<'a> {
         part.end(ips, ips.len() / 8, &mut chain);
         chain
     }
+}
+
+fn is_mark(word: u64) -> bool {
+    matches!(
+        word,
+        context::HV
+            | context::KERNEL
+            | context::USER
+            | context::USER_DEFERRED
+            | context::GUEST
+            | context::GUEST_KERNEL
+            | context::GUEST_USER
+    )
 }
 
 struct Part {
@@ -77,6 +94,13 @@ mod tests {
         let chain = Callchain::split(&ips);
         assert_eq!((chain.kernel.len(), chain.user.len()), (0, 16));
         let ips = bytes(&[context::GUEST_KERNEL, 9, context::KERNEL]);
-        assert_eq!(Callchain::split(&ips), Callchain { kernel: &[], user: &[] });
+        assert_eq!(Callchain::split(&ips), Callchain::default());
+    }
+
+    #[test]
+    fn a_value_among_the_marks_that_is_none_ends_the_part_and_is_told() {
+        let ips = bytes(&[context::KERNEL, 1, context::USER, 2, u64::MAX, 3]);
+        let chain = Callchain::split(&ips);
+        assert_eq!((chain.kernel.len(), chain.user.len(), chain.astray), (8, 8, true));
     }
 }

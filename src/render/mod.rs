@@ -19,6 +19,7 @@ mod json;
 mod json_lines;
 mod paint;
 mod paragraph;
+mod script;
 mod table;
 pub mod units;
 
@@ -26,6 +27,7 @@ pub use csv::Csv;
 pub use flamegraph::FlameGraph;
 pub use folded::{Folded, Weight};
 pub use json::{Json, SCHEMA, SCHEMA_VERSION};
+pub use script::Script;
 pub use table::Table;
 
 /// A format.
