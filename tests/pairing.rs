@@ -6,7 +6,8 @@ use lockprof::model::{GroupBy, Nanos, WaitStat};
 use lockprof::report::Report;
 use lockprof::source::{At, Synthetic};
 use streams::{
-    MUTEX, READ, RT, Reading, SEM, SPIN, WRITE, at, ended, in_softirq, of_task, of_type,
+    MUTEX, READ, READER, RT, RT_KALLSYMS, RT_MUTEX, RW_WRITER, Reading, SEM, SPIN, WRITE, WRITER,
+    at, ended, in_softirq, of_task, of_type,
 };
 
 /// What a stream must come to: counts by `(begun, phases, restarts, joined)`, waits by
@@ -345,24 +346,6 @@ fn ends_that_are_lost_unseen_make_no_pile_of_open_waits() {
     assert_eq!(counts.open + counts.uncertain, 40_000);
 }
 
-/// Functions of a PREEMPT_RT kernel, 0x100 bytes each.
-const RT_KALLSYMS: &str = "\
-ffffffff81000000 T _text
-ffffffff81000100 t rwbase_write_lock
-ffffffff81000200 t __rwbase_read_lock
-ffffffff81000300 T down_read
-ffffffff81000400 T down_write
-ffffffff81000500 t rt_mutex_slowlock_block.constprop.0
-ffffffff81000600 T rt_write_lock
-ffffffff81000700 T rt_read_lock
-ffffffff81000800 T do_mprotect_pkey
-ffffffff81000900 T rt_mutex_lock
-ffffffff81000a00 T _etext
-";
-const READER: &[u64] = &[0xffff_ffff_8100_0210, 0xffff_ffff_8100_0310, 0xffff_ffff_8100_0810];
-const WRITER: &[u64] = &[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0410, 0xffff_ffff_8100_0810];
-const RW_WRITER: &[u64] = &[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0610, 0xffff_ffff_8100_0810];
-const RT_MUTEX: &[u64] = &[0xffff_ffff_8100_0910, 0xffff_ffff_8100_0810];
 const LOCK: u64 = 0xffff_8880_0000_1000;
 const INNER: u64 = LOCK + 8;
 

@@ -5,6 +5,10 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
+mod scenario;
+
+pub(crate) use scenario::{Record, Scenario, arbitrary, realistic, rounds};
+
 use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, LockType, Query, WaitStat};
@@ -21,6 +25,29 @@ pub(crate) const READ: u32 = 2;
 pub(crate) const WRITE: u32 = 4;
 pub(crate) const RT: u32 = 8;
 pub(crate) const MUTEX: u32 = 32;
+
+/// Functions of a PREEMPT_RT kernel, 0x100 bytes each.
+pub(crate) const RT_KALLSYMS: &str = "\
+ffffffff81000000 T _text
+ffffffff81000100 t rwbase_write_lock
+ffffffff81000200 t __rwbase_read_lock
+ffffffff81000300 T down_read
+ffffffff81000400 T down_write
+ffffffff81000500 t rt_mutex_slowlock_block.constprop.0
+ffffffff81000600 T rt_write_lock
+ffffffff81000700 T rt_read_lock
+ffffffff81000800 T do_mprotect_pkey
+ffffffff81000900 T rt_mutex_lock
+ffffffff81000a00 T _etext
+";
+/// Stacks, innermost first.
+pub(crate) const READER: &[u64] =
+    &[0xffff_ffff_8100_0210, 0xffff_ffff_8100_0310, 0xffff_ffff_8100_0810];
+pub(crate) const WRITER: &[u64] =
+    &[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0410, 0xffff_ffff_8100_0810];
+pub(crate) const RW_WRITER: &[u64] =
+    &[0xffff_ffff_8100_0110, 0xffff_ffff_8100_0610, 0xffff_ffff_8100_0810];
+pub(crate) const RT_MUTEX: &[u64] = &[0xffff_ffff_8100_0910, 0xffff_ffff_8100_0810];
 
 /// `common_flags` of a softirq.
 pub(crate) const SOFTIRQ: u8 = 0x10;
