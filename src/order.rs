@@ -114,9 +114,11 @@ impl Order {
 
     fn take_in(&mut self, round: Round) {
         let piece = self.first_piece.wrapping_add(self.pieces.len() as u32);
-        let mut at = 0;
+        let mut at: usize = 0;
         let before = self.pending.len();
-        while let Some(header) = RecordHeader::parse(&round.bytes[at..]) {
+        while let Ok(start) = u32::try_from(at)
+            && let Some(header) = RecordHeader::parse(&round.bytes[at..])
+        {
             let size = usize::from(header.size);
             let Some(record) = round.bytes.get(at..at + size).filter(|r| r.len() >= HEADER_SIZE)
             else {
@@ -125,12 +127,15 @@ impl Order {
             if header.kind != kind::FINISHED_ROUND {
                 let time = self.stamps.time(header, record);
                 self.newest = self.newest.max(time);
-                self.pending.push(Pending { time, piece, at: at as u32 });
+                self.pending.push(Pending { time, piece, at: start });
             }
             at += size;
         }
         self.faults.broken_bytes += (round.bytes.len() - at) as u64;
         let waiting = self.pending.len() - before;
+        if waiting == 0 {
+            return keep_spare(&mut self.spare, round.bytes);
+        }
         self.held += round.bytes.len();
         self.pieces.push_back(Piece { bytes: round.bytes, offset: round.offset, waiting });
     }
@@ -157,24 +162,27 @@ impl Order {
             let size = RecordHeader::parse(&piece.bytes[at..]).map_or(0, |h| usize::from(h.size));
             deliver(RawRecord {
                 bytes: &piece.bytes[at..at + size],
-                offset: piece.offset + at as u64,
+                offset: piece.offset.saturating_add(at as u64),
                 time: pending.time,
             });
-        }
-        self.release();
-    }
-
-    fn release(&mut self) {
-        while self.pieces.front().is_some_and(|piece| piece.waiting == 0) {
-            let Some(piece) = self.pieces.pop_front() else { break };
-            self.first_piece = self.first_piece.wrapping_add(1);
-            self.held -= piece.bytes.len();
-            if self.spare.len() < 2 {
-                let mut bytes = piece.bytes;
-                bytes.clear();
-                self.spare.push(bytes);
+            // At once, whatever an earlier piece still waits for: one record of the far future must
+            // not hold all that comes after it.
+            if piece.waiting == 0 {
+                self.held -= piece.bytes.len();
+                keep_spare(&mut self.spare, std::mem::take(&mut piece.bytes));
             }
         }
+        while self.pieces.front().is_some_and(|piece| piece.waiting == 0) {
+            self.pieces.pop_front();
+            self.first_piece = self.first_piece.wrapping_add(1);
+        }
+    }
+}
+
+fn keep_spare(spare: &mut Vec<Vec<u8>>, mut bytes: Vec<u8>) {
+    if spare.len() < 2 {
+        bytes.clear();
+        spare.push(bytes);
     }
 }
 
@@ -244,6 +252,20 @@ mod tests {
         order.push(synthetic.take_round(), &mut |raw| times.push(raw.time.0));
         order.finish(&mut |raw| times.push(raw.time.0));
         assert_eq!((times.len(), order.faults().out_of_order), (201, 1));
+    }
+
+    #[test]
+    fn a_record_of_the_far_future_does_not_hold_the_memory_of_all_that_follows() {
+        let mut synthetic = Synthetic::new();
+        let mut order = Order::new(Stamps::new(&synthetic.origin().events).unwrap());
+        order.limit = 1000;
+        synthetic.comm(u64::MAX - 1, 1, 1, "x", false);
+        for time in 1..=200 {
+            synthetic.comm(time * 10, 1, 1, "x", false);
+            let round = Round { finished: false, ..synthetic.take_round() };
+            order.push(round, &mut |_| {});
+            assert!(order.held <= 1000 + 100, "{} bytes held", order.held);
+        }
     }
 
     #[test]

@@ -6,17 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
 use lockprof_collectors::perf::attr::flag;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
-use crate::correlate::{Correlate, Moment, Observation, StackPair, Tasks};
-use crate::decode::{Body, Callchain, DecodeError, Decoder, Event, LayoutError, Stamps};
+use crate::correlate::{Correlate, Moment, Observation, Recorded, StackPair, Tasks};
+use crate::decode::{Body, Callchain, DecodeError, Decoder, Event, LayoutError, RawRecord, Stamps};
 use crate::kernel::Kernel;
 use crate::model::{Cpu, Filter, Query, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
-use crate::recording::{Origin, RecordedTarget};
+use crate::recording::{EventDesc, Origin, RecordedTarget};
 use crate::report::{self, Report, Sources};
 use crate::source::Round;
 use crate::stacks::Stacks;
@@ -26,7 +25,8 @@ use crate::stacks::Stacks;
 pub struct EventStream {
     order: Order,
     decoder: Decoder,
-    unreadable: HashMap<DecodeError, u64>,
+    /// By reason; sorted, so that every report lists them in one order.
+    unreadable: BTreeMap<DecodeError, u64>,
     records: u64,
 }
 
@@ -36,7 +36,7 @@ impl EventStream {
         Ok(EventStream {
             order: Order::new(Stamps::new(&origin.events)?),
             decoder: Decoder::new(&origin.events)?,
-            unreadable: HashMap::new(),
+            unreadable: BTreeMap::new(),
             records: 0,
         })
     }
@@ -46,29 +46,35 @@ impl EventStream {
         let EventStream { order, decoder, unreadable, records } = self;
         order.push(round, &mut |raw| {
             *records += 1;
-            match decoder.decode(raw) {
-                Ok(event) => sink(&event),
-                Err(error) => *unreadable.entry(error).or_default() += 1,
-            }
+            hand_on(decoder, unreadable, raw, sink);
         });
     }
 
     /// Hands on all that is left.
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        // An empty round that lets everything go.
         let EventStream { order, decoder, unreadable, records } = self;
         order.finish(&mut |raw| {
             *records += 1;
-            match decoder.decode(raw) {
-                Ok(event) => sink(&event),
-                Err(error) => *unreadable.entry(error).or_default() += 1,
-            }
+            hand_on(decoder, unreadable, raw, sink);
         });
     }
 
     /// A buffer for the next round.
     pub fn spare_buffer(&mut self) -> Vec<u8> {
         self.order.spare_buffer()
+    }
+}
+
+#[inline]
+fn hand_on(
+    decoder: &Decoder,
+    unreadable: &mut BTreeMap<DecodeError, u64>,
+    raw: RawRecord<'_>,
+    sink: &mut impl FnMut(&Event<'_>),
+) {
+    match decoder.decode(raw) {
+        Ok(event) => sink(&event),
+        Err(error) => *unreadable.entry(error).or_default() += 1,
     }
 }
 
@@ -79,6 +85,14 @@ pub struct Faults {
     pub lost: BTreeMap<Option<Cpu>, u64>,
     /// THROTTLE records.
     pub throttled: u64,
+}
+
+impl Faults {
+    /// Counts that come from the file saturate.
+    fn lose(&mut self, cpu: Option<Cpu>, lost: u64) {
+        let of_cpu = self.lost.entry(cpu).or_default();
+        *of_cpu = of_cpu.saturating_add(lost);
+    }
 }
 
 /// Rounds -> report.
@@ -120,7 +134,7 @@ impl Pipeline {
             kernel_symbols,
             stacks: Stacks::default(),
             tasks: tasks_of(&origin),
-            correlate: Correlate::new(has_switches(&origin)),
+            correlate: Correlate::new(recorded(&origin)),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -194,8 +208,15 @@ impl Pipeline {
     }
 }
 
-fn has_switches(origin: &Origin) -> bool {
-    origin.events.iter().any(|e| e.attr.has(flag::CONTEXT_SWITCH) || e.name == "sched:sched_switch")
+fn recorded(origin: &Origin) -> Recorded {
+    let is = |event: &EventDesc, tracepoint: &str| {
+        event.format.as_ref().is_some_and(|format| format.name == tracepoint)
+    };
+    let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
+    Recorded {
+        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
+        ends: any(&|e| is(e, "contention_end")),
+    }
 }
 
 fn tasks_of(origin: &Origin) -> Tasks {
@@ -257,24 +278,26 @@ impl Stages {
             Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
             Body::Fork(change) => tasks.fork(change),
             Body::Exit(change) => {
-                let task = tasks.exit(change);
-                let mut sink = Sink { kernel, stacks, attribution, tables };
-                correlate.exit(task, time, &mut |o| sink.take(o));
+                if let Some(task) = tasks.exit(change) {
+                    let mut sink = Sink { kernel, stacks, attribution, tables };
+                    correlate.exit(task, cpu, time, &mut |o| sink.take(o));
+                }
             }
             Body::Switch(switch) => {
-                let task = tasks.id_of(event.tid);
-                correlate.seen(task, cpu, time, !switch.out);
+                if let Some(task) = tasks.id_of(event.tid) {
+                    correlate.seen(task, cpu, time, !switch.out);
+                }
             }
             Body::SchedSwitch(switch) => {
                 correlate.seen(switch.prev, cpu, time, false);
                 correlate.seen(switch.next, cpu, time, true);
             }
             Body::Lost(lost) => {
-                *faults.lost.entry(cpu).or_default() += lost;
+                faults.lose(cpu, lost);
                 let mut sink = Sink { kernel, stacks, attribution, tables };
                 correlate.lost(cpu, time, &mut |o| sink.take(o));
             }
-            Body::LostSamples(lost) => *faults.lost.entry(cpu).or_default() += lost,
+            Body::LostSamples(lost) => faults.lose(cpu, lost),
             Body::Throttle => faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
                 kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
@@ -321,9 +344,11 @@ impl Sink<'_> {
                 tables.add_wait(&wait, known);
             }
             Observation::Sample(sample) => {
-                let facts = attribution.facts(sample.kernel_stack, kernel, stacks).clone();
+                attribution.facts(sample.kernel_stack, kernel, stacks);
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-                tables.add_sample(&sample, &facts, known);
+                if let Some(facts) = attribution.known(sample.kernel_stack) {
+                    tables.add_sample(&sample, facts, known);
+                }
             }
         }
     }

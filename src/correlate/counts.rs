@@ -39,6 +39,43 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Adds what another recording counted.
+    pub fn merge(&mut self, other: &Counts) {
+        // All fields by name: one that is added later cannot be left out.
+        let Counts {
+            begins,
+            ends,
+            begun,
+            phases,
+            restarts,
+            joined,
+            ended,
+            failed,
+            backed_off,
+            open,
+            uncertain,
+            uncertain_ended,
+            unmatched,
+            joined_ends,
+            outside,
+        } = *other;
+        self.begins += begins;
+        self.ends += ends;
+        self.begun += begun;
+        self.phases += phases;
+        self.restarts += restarts;
+        self.joined += joined;
+        self.ended += ended;
+        self.failed += failed;
+        self.backed_off += backed_off;
+        self.open += open;
+        self.uncertain += uncertain;
+        self.uncertain_ended += uncertain_ended;
+        self.unmatched += unmatched;
+        self.joined_ends += joined_ends;
+        self.outside += outside;
+    }
+
     /// Whether both equations hold.
     pub fn balance(&self) -> bool {
         self.begins == self.begun + self.phases + self.restarts + self.joined

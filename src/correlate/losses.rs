@@ -15,14 +15,19 @@
 
 use hashbrown::HashMap;
 
-use crate::model::{Cpu, Timestamp};
+use super::open::UNKNOWN_CPU;
+use crate::model::Cpu;
 
-/// When rings lost records.
+/// Which rings lost records, and how long ago. Losses are numbered in the order in which they are read:
+/// the record behind a loss carries the very time of the LOST record.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    by_cpu: HashMap<Cpu, Timestamp>,
-    anywhere: Option<Timestamp>,
-    unknown_cpu: Option<Timestamp>,
+    /// How many there were.
+    count: u64,
+    /// The latest of each CPU.
+    by_cpu: HashMap<Cpu, u64>,
+    /// The latest of a ring that does not say whose it is.
+    unknown_cpu: u64,
     /// Whether the recording tells where tasks ran.
     has_switches: bool,
 }
@@ -30,8 +35,9 @@ pub(super) struct Losses {
 /// What is known of where a task was.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    pub(super) cpu: Cpu,
-    pub(super) time: Timestamp,
+    cpu: Cpu,
+    /// Losses read before.
+    losses: u64,
 }
 
 impl Losses {
@@ -39,24 +45,30 @@ impl Losses {
         Losses { has_switches, ..Losses::default() }
     }
 
-    pub(super) fn add(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        self.anywhere = Some(time);
+    pub(super) fn add(&mut self, cpu: Option<Cpu>) {
+        self.count += 1;
         match cpu {
             Some(cpu) => {
-                self.by_cpu.insert(cpu, time);
+                self.by_cpu.insert(cpu, self.count);
             }
-            None => self.unknown_cpu = Some(time),
+            None => self.unknown_cpu = self.count,
         }
     }
 
+    /// A task is seen on `cpu` now.
+    pub(super) fn see(&self, cpu: Cpu) -> Seen {
+        Seen { cpu, losses: self.count }
+    }
+
     /// Whether a task last seen at `last` may have emitted something that was lost, given that it is
-    /// heard of again on `cpu`. `None`: it is not heard of again.
+    /// heard of again on `again`. `None`: it is not heard of again, or was not there before.
     pub(super) fn touched(&self, last: Seen, again: Option<Cpu>) -> bool {
-        let after = |lost: Option<Timestamp>| lost.is_some_and(|lost| lost >= last.time);
-        if !self.has_switches {
-            return after(self.anywhere);
+        let since = |loss: u64| loss > last.losses;
+        if !since(self.count) {
+            return false;
         }
-        let on = |cpu: Cpu| after(self.by_cpu.get(&cpu).copied());
-        after(self.unknown_cpu) || on(last.cpu) || again.is_some_and(on)
+        let on =
+            |cpu: Cpu| cpu == UNKNOWN_CPU || self.by_cpu.get(&cpu).is_some_and(|&loss| since(loss));
+        !self.has_switches || since(self.unknown_cpu) || on(last.cpu) || again.is_some_and(on)
     }
 }

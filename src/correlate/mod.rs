@@ -9,9 +9,10 @@ mod losses;
 mod open;
 mod pairing;
 mod rwbase;
+mod stack;
 mod tasks;
 
 pub use counts::Counts;
 pub use open::KindSet;
-pub use pairing::{Correlate, Moment, Observation, Sample, StackPair};
+pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
 pub use tasks::{TaskInfo, Tasks};

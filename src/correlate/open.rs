@@ -9,6 +9,9 @@ use crate::model::{
     TaskRef, Timestamp, Wait,
 };
 
+/// CPU number of records that do not say where they come from.
+pub(super) const UNKNOWN_CPU: Cpu = Cpu(u32::MAX);
+
 /// An open wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
@@ -48,6 +51,17 @@ pub(super) enum Part {
 }
 
 impl Open {
+    /// Spinning waits belong to their CPU, where that is known; so do all waits of the idle task, of
+    /// which every CPU has its own.
+    pub(super) fn belongs_to_cpu(&self) -> bool {
+        self.id == TaskId::IDLE || (self.flags.spins() && self.cpu != UNKNOWN_CPU)
+    }
+
+    /// Whether both wait for one lock. A semaphore and its own spinlock share an address.
+    pub(super) fn same_lock(&self, other: &Open) -> bool {
+        self.addr == other.addr && self.flags.spins() == other.flags.spins()
+    }
+
     pub(super) fn close(&self, end: Timestamp, outcome: Outcome) -> Wait {
         let outcome = if self.touched { Outcome::Uncertain } else { outcome };
         Wait {
@@ -74,7 +88,7 @@ impl Open {
 }
 
 /// Kinds of lock that a task is waiting for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindSet(u16);
 
 impl KindSet {

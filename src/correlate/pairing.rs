@@ -14,22 +14,32 @@
 
 use hashbrown::HashMap;
 
-use super::losses::{Losses, Seen};
-use super::open::{KindSet, Open, Part};
+use super::losses::Losses;
+use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
 use super::rwbase::Rwbase;
+use super::stack::{TaskState, begin_in, emit_cut, emit_ended, emit_open, take};
 use super::{Counts, Tasks};
 use crate::decode::{Begin, CpuSample, End};
 use crate::kernel::Kernel;
 use crate::model::{
-    Cpu, LockAddr, LockType, Mode, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp, Wait,
+    Cpu, LockAddr, LockFlags, LockType, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp, Wait,
 };
 use crate::stacks::Stacks;
 
 /// `ret` of a ww_mutex that backed off.
 const EDEADLK: i32 = 35;
 
-/// CPU number of records that do not say where they come from.
-const UNKNOWN_CPU: Cpu = Cpu(u32::MAX);
+/// States of tasks that wait for nothing are kept until there are so many; then they are forgotten.
+const STATES_KEPT: usize = 1 << 14;
+
+/// What the recording can tell of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Where tasks run: it has records of context switches.
+    pub switches: bool,
+    /// When waits end: it has `lock:contention_end`.
+    pub ends: bool,
+}
 
 /// What comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,20 +93,14 @@ pub struct Moment {
     pub tid: i32,
 }
 
-/// What is remembered of a task while it waits.
-#[derive(Debug, Default)]
-struct TaskState {
-    opens: Vec<Open>,
-    last: Option<Seen>,
-    /// A writer's first half, ended; the begin of the second half may follow.
-    half: Option<(Open, Timestamp, Outcome)>,
-}
-
 /// Pairs begins with ends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Correlate {
     cpus: HashMap<Cpu, Vec<Open>>,
     tasks: HashMap<TaskId, TaskState>,
+    /// How many states of tasks there may be before the idle ones are forgotten.
+    states_limit: usize,
+    has_ends: bool,
     losses: Losses,
     rwbase: Rwbase,
     counts: Counts,
@@ -104,9 +108,19 @@ pub struct Correlate {
 }
 
 impl Correlate {
-    /// `has_switches`: the recording tells when tasks come to a CPU and leave it.
-    pub fn new(has_switches: bool) -> Correlate {
-        Correlate { losses: Losses::new(has_switches), ..Correlate::default() }
+    /// For a recording that has these records. Without ends a wait is counted where it begins and
+    /// has no time.
+    pub fn new(recorded: Recorded) -> Correlate {
+        Correlate {
+            cpus: HashMap::new(),
+            tasks: HashMap::new(),
+            states_limit: STATES_KEPT,
+            has_ends: recorded.ends,
+            losses: Losses::new(recorded.switches),
+            rwbase: Rwbase::default(),
+            counts: Counts::default(),
+            last: Timestamp(0),
+        }
     }
 
     /// How begins and ends were paired so far.
@@ -140,7 +154,7 @@ impl Correlate {
         let cpu = at.cpu.unwrap_or(UNKNOWN_CPU);
         let rw = self.rwbase.of(begin.lock, begin.flags, stack.kernel, (kernel, stacks));
         let (lock, lock_type) = rw.unwrap_or((begin.lock, LockType::from_flags(begin.flags)));
-        let mut open = Open {
+        let open = Open {
             task: tasks.refer(begin.who.task, at.pid, at.tid),
             id: begin.who.task,
             context: begin.who.context,
@@ -157,17 +171,36 @@ impl Correlate {
             touched: false,
             part: Part::Whole,
         };
-        if begin.flags.spins() || open.id == TaskId::IDLE {
+        if !self.has_ends {
+            self.begin_without_end(&open, out);
+        } else if open.belongs_to_cpu() {
             let opens = self.cpus.entry(cpu).or_default();
             begin_in(opens, open, &mut self.counts, out);
+        } else {
+            if self.tasks.len() >= self.states_limit {
+                self.forget_idle_states();
+            }
+            let state = self.tasks.entry(open.id).or_default();
+            state.touch(&self.losses, cpu, false);
+            state.begin(open, rw.is_some(), &mut self.counts, out);
+        }
+    }
+
+    /// A begin-only recording: how often and where, not how long. Flags of exactly MUTEX always follow
+    /// another begin of the same wait.
+    fn begin_without_end(&mut self, open: &Open, out: &mut impl FnMut(Observation)) {
+        if open.flags == LockFlags(LockFlags::MUTEX) {
+            self.counts.phases += 1;
             return;
         }
-        let state = self.tasks.entry(open.id).or_default();
-        touch(state, &self.losses, Seen { cpu, time: at.time }, false);
-        open.part = part_of(state, &open, rw.is_some());
-        open = join_halves(state, open, &mut self.counts, out);
-        drop_touched(&mut state.opens, &open, &mut self.counts, out);
-        begin_in(&mut state.opens, open, &mut self.counts, out);
+        self.counts.begun += 1;
+        emit_open(open, open.begin, &mut self.counts, out);
+    }
+
+    /// The state of a task that waits for nothing says nothing.
+    fn forget_idle_states(&mut self) {
+        self.tasks.retain(|_, state| !state.is_idle());
+        self.states_limit = STATES_KEPT.max(2 * self.tasks.len());
     }
 
     /// `lock:contention_end`.
@@ -188,7 +221,7 @@ impl Correlate {
             self.counts.unmatched += 1;
             return;
         };
-        touch(state, &self.losses, Seen { cpu, time: at.time }, false);
+        state.touch(&self.losses, cpu, false);
         match take(&mut state.opens, end.lock) {
             Some(open) => self.close(open, at.time, outcome, out),
             None => self.counts.unmatched += 1,
@@ -205,12 +238,16 @@ impl Correlate {
         out: &mut impl FnMut(Observation),
     ) {
         self.last = self.last.max(at.time);
-        let id = tasks.id_of(at.tid);
+        let id = tasks.id_of(at.tid).unwrap_or(TaskId(at.tid));
         let cpu = at.cpu.unwrap_or(UNKNOWN_CPU);
         let mut waiting = KindSet::default();
         let of_task = self.tasks.get(&id).map_or(&[][..], |state| &state.opens);
         let of_cpu = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        of_task.iter().chain(of_cpu).for_each(|open| waiting.insert(open.lock_type.kind));
+        for open in of_task.iter().chain(of_cpu) {
+            // Inside an rw lock of PREEMPT_RT the code is that of an rt-mutex.
+            waiting.insert(open.lock_type.kind);
+            waiting.insert(LockType::from_flags(open.flags).kind);
+        }
         out(Observation::Sample(Sample {
             task: tasks.refer(id, at.pid, at.tid),
             idle: id == TaskId::IDLE,
@@ -227,52 +264,62 @@ impl Correlate {
     pub fn seen(&mut self, id: TaskId, cpu: Option<Cpu>, time: Timestamp, came: bool) {
         self.last = self.last.max(time);
         if let Some(state) = self.tasks.get_mut(&id) {
-            let cpu = cpu.unwrap_or(UNKNOWN_CPU);
-            touch(state, &self.losses, Seen { cpu, time }, came);
+            state.touch(&self.losses, cpu.unwrap_or(UNKNOWN_CPU), came);
         }
     }
 
     /// LOST: the ring of `cpu` dropped records before `time`.
     pub fn lost(&mut self, cpu: Option<Cpu>, time: Timestamp, out: &mut impl FnMut(Observation)) {
-        self.losses.add(cpu, time);
+        self.last = self.last.max(time);
+        self.losses.add(cpu);
+        let rings = match cpu {
+            Some(cpu) => vec![cpu, UNKNOWN_CPU],
+            None => sorted(self.cpus.keys()),
+        };
         // A spinning wait cannot outlive what its own CPU did meanwhile by much: it ends here.
-        for (&of, opens) in &mut self.cpus {
-            if cpu.is_none_or(|cpu| cpu == of) {
-                for open in opens.drain(..) {
-                    self.counts.uncertain += 1;
-                    out(Observation::Wait(open.close(time, Outcome::Uncertain)));
-                }
-            }
+        for open in rings.iter().filter_map(|ring| self.cpus.remove(ring)).flatten() {
+            emit_cut(&open, time, &mut self.counts, out);
         }
     }
 
-    /// EXIT: what the task still waits for stays open.
-    pub fn exit(&mut self, id: TaskId, time: Timestamp, out: &mut impl FnMut(Observation)) {
+    /// EXIT: what the task still waits for stays open. `cpu`: where it ended, when that is known.
+    pub fn exit(
+        &mut self,
+        id: TaskId,
+        cpu: Option<Cpu>,
+        time: Timestamp,
+        out: &mut impl FnMut(Observation),
+    ) {
         self.last = self.last.max(time);
-        if let Some(mut state) = self.tasks.remove(&id) {
-            if let Some(last) = state.last
-                && self.losses.touched(last, None)
-            {
-                state.opens.iter_mut().for_each(|open| open.touched = true);
-            }
-            finish_task(state, time, &mut self.counts, out);
+        let Some(state) = self.tasks.get_mut(&id) else { return };
+        state.mark_touched(&self.losses, cpu);
+        state.end_half(&mut self.counts, out);
+        while let Some(open) = self.tasks.get_mut(&id).and_then(|state| state.opens.pop()) {
+            self.leave_open(open, time, out);
         }
+        self.tasks.remove(&id);
     }
 
     /// The end of the recording: what is still waited for stays open.
     pub fn finish(&mut self, out: &mut impl FnMut(Observation)) {
-        let tasks: Vec<TaskId> = sorted(self.tasks.keys());
-        for id in tasks {
-            self.exit(id, self.last, out);
-        }
+        let last = self.last;
         for cpu in sorted(self.cpus.keys()) {
-            for open in self.cpus.remove(&cpu).unwrap_or_default() {
-                leave_open(&open, self.last, &mut self.counts, out);
+            while let Some(open) = self.cpus.get_mut(&cpu).and_then(Vec::pop) {
+                self.leave_open(open, last, out);
             }
+        }
+        for id in sorted(self.tasks.keys()) {
+            self.exit(id, None, last, out);
         }
     }
 
-    /// Locks that `id` waits for right now, with the time since when: `(begin, type, lock)`.
+    /// Waits left open nest as ended ones do.
+    fn leave_open(&mut self, mut open: Open, time: Timestamp, out: &mut impl FnMut(Observation)) {
+        self.settle_nesting(&mut open, time);
+        emit_open(&open, time, &mut self.counts, out);
+    }
+
+    /// What is waited for right now: `(who, since when, type, lock)`.
     pub fn open_waits(
         &self,
     ) -> impl Iterator<Item = (TaskRef, Timestamp, LockType, LockAddr)> + '_ {
@@ -300,6 +347,7 @@ impl Correlate {
             && !open.touched
             && let Some(state) = self.tasks.get_mut(&open.id)
         {
+            state.end_half(&mut self.counts, out);
             state.half = Some((open, time, outcome));
             return;
         }
@@ -309,6 +357,9 @@ impl Correlate {
     /// Takes this wait's time out of the one around it, and out of it the time of a wait inside it
     /// that is still open: no second of a thread may count twice.
     fn settle_nesting(&mut self, open: &mut Open, time: Timestamp) {
+        if open.part == Part::Joined {
+            return;
+        }
         let mut inner: Option<Timestamp> = None;
         let mut outer: Option<&mut Open> = None;
         let of_task = self.tasks.get_mut(&open.id).filter(|_| open.id != TaskId::IDLE);
@@ -331,150 +382,6 @@ impl Correlate {
             outer.nested += given.saturating_sub(open.given);
             open.given = given;
         }
-    }
-}
-
-/// Marks what the task waits for when records that it may have emitted were lost since it was last
-/// seen.
-fn touch(state: &mut TaskState, losses: &Losses, now: Seen, came: bool) {
-    // A task that comes to a CPU was not running there before.
-    let again = (!came).then_some(now.cpu);
-    if let Some(last) = state.last
-        && losses.touched(last, again)
-    {
-        state.opens.iter_mut().for_each(|open| open.touched = true);
-    }
-    state.last = Some(now);
-}
-
-/// What the wait that begins is of a longer one.
-fn part_of(state: &TaskState, open: &Open, in_rw_lock: bool) -> Part {
-    if !in_rw_lock || open.addr == open.lock {
-        return Part::Whole;
-    }
-    let is_outer = |other: &Open| other.lock == open.lock && other.addr == open.lock;
-    match open.lock_type.mode {
-        _ if state.opens.iter().any(is_outer) => Part::Joined,
-        Mode::Write => Part::FirstHalf,
-        _ => Part::Whole,
-    }
-}
-
-/// Lets the begin that follows a writer's first half go on with it; any other begin shows that the
-/// first half was all.
-fn join_halves(
-    state: &mut TaskState,
-    open: Open,
-    counts: &mut Counts,
-    out: &mut impl FnMut(Observation),
-) -> Open {
-    let Some((half, end, outcome)) = state.half.take() else { return open };
-    let goes_on = half.lock == open.lock && half.lock_type == open.lock_type;
-    if goes_on && open.addr == open.lock {
-        counts.joined_ends += 1;
-        return Open { addr: open.addr, flags: open.flags, part: Part::SecondHalf, ..half };
-    }
-    emit_ended(&half.close(end, outcome), counts, out);
-    open
-}
-
-/// A task sleeps in one lock at a time: what was touched by a loss and is not waited for any more
-/// when it begins to wait for another lock ended unseen.
-fn drop_touched(
-    opens: &mut Vec<Open>,
-    next: &Open,
-    counts: &mut Counts,
-    out: &mut impl FnMut(Observation),
-) {
-    opens.retain(|open| {
-        let stale = open.touched && open.addr != next.addr;
-        if stale && open.part != Part::Joined {
-            counts.uncertain += 1;
-            out(Observation::Wait(open.close(next.begin, Outcome::Uncertain)));
-        }
-        !stale
-    });
-}
-
-fn begin_in(
-    opens: &mut Vec<Open>,
-    open: Open,
-    counts: &mut Counts,
-    out: &mut impl FnMut(Observation),
-) {
-    let joins = matches!(open.part, Part::Joined | Part::SecondHalf);
-    match opens.iter().position(|other| other.addr == open.addr) {
-        Some(at) if opens[at].changes_phase(open.flags) => {
-            opens[at].flags = open.flags;
-            counts.phases += 1;
-            return;
-        }
-        Some(at) => {
-            let old = opens.remove(at);
-            if old.part != Part::Joined {
-                counts.uncertain += 1;
-                let old = Open { touched: true, ..old };
-                out(Observation::Wait(old.close(open.begin.max(old.begin), Outcome::Uncertain)));
-            }
-            *if joins { &mut counts.joined } else { &mut counts.restarts } += 1;
-        }
-        None => *if joins { &mut counts.joined } else { &mut counts.begun } += 1,
-    }
-    opens.push(open);
-}
-
-/// Takes the wait for the lock at `addr` out of its stack: the innermost of them.
-#[inline]
-fn take(opens: &mut Vec<Open>, addr: LockAddr) -> Option<Open> {
-    let at = opens.iter().rposition(|open| open.addr == addr)?;
-    Some(opens.remove(at))
-}
-
-fn emit_ended(wait: &Wait, counts: &mut Counts, out: &mut impl FnMut(Observation)) {
-    match wait.outcome {
-        Outcome::Uncertain => {
-            counts.uncertain += 1;
-            counts.uncertain_ended += 1;
-        }
-        outcome => {
-            counts.ended += 1;
-            counts.failed += u64::from(outcome == Outcome::Failed);
-            counts.backed_off += u64::from(outcome == Outcome::BackedOff);
-        }
-    }
-    out(Observation::Wait(*wait));
-}
-
-fn leave_open(
-    open: &Open,
-    time: Timestamp,
-    counts: &mut Counts,
-    out: &mut impl FnMut(Observation),
-) {
-    if open.part == Part::Joined {
-        return;
-    }
-    *if open.touched { &mut counts.uncertain } else { &mut counts.open } += 1;
-    out(Observation::Wait(open.close(time, Outcome::Open)));
-}
-
-fn finish_task(
-    state: TaskState,
-    time: Timestamp,
-    counts: &mut Counts,
-    out: &mut impl FnMut(Observation),
-) {
-    if let Some((half, end, outcome)) = state.half {
-        emit_ended(&half.close(end, outcome), counts, out);
-    }
-    let mut inner = Nanos::ZERO;
-    for open in state.opens.iter().rev() {
-        // Waits left open nest as ended ones do.
-        let open = Open { nested: open.nested + inner, ..*open };
-        if open.part != Part::Joined {
-            inner = time.since(open.begin);
-        }
-        leave_open(&open, time, counts, out);
     }
 }
 

@@ -90,12 +90,11 @@ impl Tasks {
         }
     }
 
-    /// The task behind a thread id of the recorder's namespace.
-    pub fn id_of(&self, tid: i32) -> TaskId {
-        match self.by_tid.get(&tid) {
-            Some(&id) => id,
-            None => TaskId(tid),
-        }
+    /// The task behind a thread id of the recorder's namespace. `None`: that namespace is not the
+    /// kernel's, and no sample told yet; another task may have this number there.
+    pub fn id_of(&self, tid: i32) -> Option<TaskId> {
+        let known = self.by_tid.get(&tid).copied();
+        known.or((!self.namespaced || tid == 0).then_some(TaskId(tid)))
     }
 
     /// Whether the task belongs to the target.
@@ -128,16 +127,17 @@ impl Tasks {
         self.name(change.tid, change.pid, comm, in_target);
     }
 
-    /// EXIT: the thread ended; late events still find its name. Gives the task.
-    pub fn exit(&mut self, change: TaskChange) -> TaskId {
+    /// EXIT: the thread ended; late events still find its name. Gives the task, if it is known.
+    pub fn exit(&mut self, change: TaskChange) -> Option<TaskId> {
         if let Some(named) = self.named.get_mut(&change.tid) {
             named.ended = true;
             self.ended += 1;
         }
+        let task = self.id_of(change.tid);
         if self.ended > ENDED_LIMIT {
             self.forget_ended();
         }
-        self.id_of(change.tid)
+        task
     }
 
     fn is_root(&self, pid: i32, tid: i32) -> bool {
@@ -154,7 +154,8 @@ impl Tasks {
     #[inline]
     fn learn(&mut self, id: TaskId, tid: i32) -> i32 {
         if tid > 0 {
-            if tid != id.0 && !self.by_tid.contains_key(&tid) {
+            // A thread id may be used again, by a task with another global pid.
+            if tid != id.0 && self.by_tid.get(&tid) != Some(&id) {
                 self.namespaced = true;
                 self.by_tid.insert(tid, id);
             }

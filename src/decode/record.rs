@@ -13,7 +13,7 @@ use crate::model::{Cpu, Nanos};
 use crate::recording::EventDesc;
 
 /// A record that is not what its header or its event says.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The record ends before its fields do.

@@ -15,7 +15,7 @@ use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, Spun, StackId, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::{Origin, RecordedTarget};
@@ -214,11 +214,16 @@ fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
             stat,
         })
         .collect();
-    shares.sort_by(|a, b| {
-        let words = |s: &StackShare| (s.kernel.clone(), s.user.clone(), s.lock_type);
-        b.stat.wait().cmp(&a.stat.wait()).then_with(|| words(a).cmp(&words(b)))
-    });
+    sort_stacks(&mut shares);
     shares
+}
+
+/// Largest first, then by words.
+pub(super) fn sort_stacks(shares: &mut [StackShare]) {
+    fn words(s: &StackShare) -> (&[String], &[String], LockType, &LockName) {
+        (&s.kernel, &s.user, s.lock_type, &s.lock)
+    }
+    shares.sort_by(|a, b| b.stat.wait().cmp(&a.stat.wait()).then_with(|| words(a).cmp(&words(b))));
 }
 
 fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<String> {
@@ -256,9 +261,25 @@ fn cpu_stacks(sources: &Sources<'_>, filter: &Filter) -> Vec<CpuStack> {
         }
     };
     let wanted = |stack: &CpuStack| filter.comm.is_empty() || filter.comm.contains(&stack.comm);
-    let mut stacks: Vec<CpuStack> = sources.tables.cpu().map(stack).filter(wanted).collect();
-    stacks.sort_by(|a, b| (&a.comm, &a.kernel, &a.user).cmp(&(&b.comm, &b.kernel, &b.user)));
-    stacks
+    by_words(sources.tables.cpu().map(stack).filter(wanted))
+}
+
+/// Stacks of the same words are one: threads of one name, two calls from one line.
+pub(super) fn by_words(stacks: impl Iterator<Item = CpuStack>) -> Vec<CpuStack> {
+    let mut sums: BTreeMap<(String, Vec<String>, Vec<String>, Option<LockType>), Spun> =
+        BTreeMap::new();
+    for CpuStack { lock_type, kernel, user, comm, samples, time } in stacks {
+        sums.entry((comm, kernel, user, lock_type)).or_default().merge(Spun { samples, time });
+    }
+    let stack = |((comm, kernel, user, lock_type), Spun { samples, time })| CpuStack {
+        lock_type,
+        kernel,
+        user,
+        comm,
+        samples,
+        time,
+    };
+    sums.into_iter().map(stack).collect()
 }
 
 fn header(sources: &Sources<'_>) -> Header {
@@ -350,12 +371,14 @@ fn rung_of((begins, ends): (bool, bool), samples_cpus: bool) -> &'static str {
 }
 
 impl Report {
-    /// Sorts rows by the report's key, largest first, then by words.
+    /// Sorts rows by the report's key, largest first, then by how often (a recording without ends
+    /// has no times), then by words.
     pub(super) fn sort_rows(&mut self) {
         let sort = self.sort;
         self.rows.sort_by(|a, b| {
             let (left, right) = (weight(sort, &a.stat), weight(sort, &b.stat));
-            right.cmp(&left).then_with(|| a.key.cmp(&b.key))
+            let often = || b.stat.contended().cmp(&a.stat.contended());
+            right.cmp(&left).then_with(often).then_with(|| a.key.cmp(&b.key))
         });
     }
 }

@@ -6,11 +6,13 @@
 mod build;
 mod catalogue;
 mod lock_name;
+mod merge;
 #[allow(clippy::module_inception)]
 mod report;
 mod trust;
 
 pub use build::{Sources, build};
+pub use merge::MergeError;
 pub use report::{
     CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };

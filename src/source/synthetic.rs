@@ -39,8 +39,10 @@ pub struct At {
     pub cpu: u32,
     /// Process.
     pub pid: i32,
-    /// Thread; also the `common_pid`.
+    /// Thread in the recorder's pid namespace.
     pub tid: i32,
+    /// Thread in the kernel's: `common_pid` of raw records.
+    pub common_pid: i32,
     /// `common_flags`.
     pub common_flags: u8,
 }
@@ -48,7 +50,7 @@ pub struct At {
 impl At {
     /// A thread in task context that is its own process.
     pub fn new(time: u64, cpu: u32, tid: i32) -> At {
-        At { time, cpu, pid: tid, tid, common_flags: 0 }
+        At { time, cpu, pid: tid, tid, common_pid: tid, common_flags: 0 }
     }
 }
 
@@ -229,7 +231,7 @@ impl Synthetic {
 fn raw(at: At, id: u64, lock: u64, last: u32) -> Vec<u8> {
     let mut raw = ((400 + id) as u16).to_le_bytes().to_vec();
     raw.extend([at.common_flags, 0]);
-    raw.extend(at.tid.to_le_bytes());
+    raw.extend(at.common_pid.to_le_bytes());
     raw.extend(lock.to_le_bytes());
     raw.extend(last.to_le_bytes());
     raw

@@ -1,0 +1,203 @@
+//! Reports of two recordings -> one report, as if one recording held both.
+//!
+//! In: reports with the same kind of rows, of any machine and any time. Out: the first one, grown by
+//! the other. Statistics add up, row by row and stack by stack, by words: ids of two recordings have
+//! nothing in common. What is no sum (target, kernel, rung) is listed side by side where it differs.
+//!
+//! Equal to one recording of both: rows, splits, stacks, totals and the sums of the trust header,
+//! where both recordings give a lock the same name. Not equal: `elapsed` (the time between the two is
+//! in neither) and `threads` (a thread of both is counted in both).
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use hashbrown::HashMap;
+use thiserror::Error;
+
+use super::build::{by_words, sort_stacks};
+use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
+use crate::model::{GroupBy, LockType, WaitStat};
+
+/// Reports that cannot be put together.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// Their rows stand for different things.
+    #[error("rows by {} cannot be added to rows by {}", word(*other), word(*own))]
+    Rows {
+        /// What a row of the first one stands for.
+        own: GroupBy,
+        /// What a row of the other one stands for.
+        other: GroupBy,
+    },
+}
+
+fn word(by: GroupBy) -> &'static str {
+    match by {
+        GroupBy::Site => "site",
+        GroupBy::Lock => "lock",
+        GroupBy::Task => "task",
+    }
+}
+
+impl Report {
+    /// Adds everything that `other` counted. Order and number of rows to show stay this one's.
+    pub fn merge(&mut self, other: &Report) -> Result<(), MergeError> {
+        if self.by != other.by {
+            return Err(MergeError::Rows { own: self.by, other: other.by });
+        }
+        self.header.merge(&other.header);
+        self.total.merge(&other.total);
+        let key = |row: &Row| row.key.clone();
+        merge_by(&mut self.rows, &other.rows, key, Row::merge);
+        self.sort_rows();
+        merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
+        self.trust.merge(&other.trust);
+        Ok(())
+    }
+}
+
+impl Header {
+    fn merge(&mut self, other: &Header) {
+        list(&mut self.target, &other.target);
+        list(&mut self.kernel, &other.kernel);
+        self.cpus = self.cpus.max(other.cpus);
+        self.elapsed += other.elapsed;
+        self.threads = self.threads.saturating_add(other.threads);
+        add(&mut self.cpu_time, other.cpu_time, |a, b| a + b);
+    }
+}
+
+impl Row {
+    fn merge(&mut self, other: &Row) {
+        self.stat.merge(&other.stat);
+        merge_splits(&mut self.splits, &other.splits);
+        let key = |share: &StackShare| {
+            (share.lock_type, share.lock.clone(), share.kernel.clone(), share.user.clone())
+        };
+        merge_by(&mut self.stacks, &other.stacks, key, |own, new| own.stat.merge(&new.stat));
+        sort_stacks(&mut self.stacks);
+    }
+}
+
+fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
+    let mut by_type: BTreeMap<LockType, WaitStat> = BTreeMap::new();
+    for split in own.iter().chain(other) {
+        by_type.entry(split.lock_type).or_default().merge(&split.stat);
+    }
+    *own = by_type.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
+}
+
+fn merge_cpu_stacks(own: &mut Vec<CpuStack>, other: &[CpuStack]) {
+    *own = by_words(own.drain(..).chain(other.iter().cloned()));
+}
+
+impl Trust {
+    fn merge(&mut self, other: &Trust) {
+        self.records += other.records;
+        self.counts.merge(&other.counts);
+        add_up(&mut self.lost, &other.lost);
+        self.throttled += other.throttled;
+        add_up(&mut self.unreadable, &other.unreadable);
+        self.out_of_order += other.out_of_order;
+        self.cpu_samples += other.cpu_samples;
+        self.merge_cpu_event(other);
+        // Every wait holds at most the larger one.
+        add(&mut self.floor, other.floor, Ord::max);
+        self.caller_named += other.caller_named;
+        self.lock_named += other.lock_named;
+        self.wait += other.wait;
+        list(&mut self.kernel_symbols, &other.kernel_symbols);
+        self.folded_keys += other.folded_keys;
+        list(&mut self.rung, &other.rung);
+        add(&mut self.recorder_cpu, other.recorder_cpu, |a, b| a + b);
+        self.cpus_changed.extend(&other.cpus_changed);
+        self.cpus_changed.sort_unstable();
+        self.cpus_changed.dedup();
+        other.notes.iter().for_each(|note| self.note(note.clone()));
+    }
+
+    fn merge_cpu_event(&mut self, other: &Trust) {
+        match (&self.cpu_event, &other.cpu_event) {
+            (None, event) => self.cpu_event = event.clone(),
+            (Some((own, _)), Some((new, _))) if self.cpu_event != other.cpu_event => {
+                self.note(format!("CPU samples of {own} and of {new} were added up"));
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+/// Merges entries of one key, puts the others behind.
+fn merge_by<T: Clone, K: Hash + Eq>(
+    own: &mut Vec<T>,
+    other: &[T],
+    key: impl Fn(&T) -> K,
+    merge: impl Fn(&mut T, &T),
+) {
+    let mut known: HashMap<K, usize> = own.iter().map(&key).zip(0..).collect();
+    for entry in other {
+        let at = *known.entry(key(entry)).or_insert(own.len());
+        match own.get_mut(at) {
+            Some(same) => merge(same, entry),
+            None => own.push(entry.clone()),
+        }
+    }
+}
+
+/// Adds counts by name, in order of the names.
+fn add_up<K: Clone + Ord>(own: &mut Vec<(K, u64)>, other: &[(K, u64)]) {
+    let mut sums: BTreeMap<K, u64> = BTreeMap::new();
+    for (name, count) in own.iter().chain(other) {
+        let sum = sums.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*count);
+    }
+    *own = sums.into_iter().collect();
+}
+
+fn add<T>(own: &mut Option<T>, other: Option<T>, sum: impl Fn(T, T) -> T) {
+    *own = match (own.take(), other) {
+        (Some(a), Some(b)) => Some(sum(a, b)),
+        (a, b) => a.or(b),
+    };
+}
+
+/// Words that differ stand side by side, each once.
+fn list(own: &mut String, other: &str) {
+    const BETWEEN: &str = "; ";
+    for words in other.split(BETWEEN).filter(|words| !words.is_empty()) {
+        if own.is_empty() {
+            own.push_str(words);
+        } else if !own.split(BETWEEN).any(|known| known == words) {
+            own.push_str(BETWEEN);
+            own.push_str(words);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_differ_stand_side_by_side_each_once() {
+        let mut kernel = String::new();
+        for release in ["", "6.18.1", "6.12.0", "6.18.1", "6.12.0; 7.2.13"] {
+            list(&mut kernel, release);
+        }
+        assert_eq!(kernel, "6.18.1; 6.12.0; 7.2.13");
+    }
+
+    #[test]
+    fn counts_by_name_add_up_in_order_of_the_names_and_saturate() {
+        let mut own = vec![("b", 1), ("a", u64::MAX)];
+        add_up(&mut own, &[("c", 4), ("a", 2)]);
+        assert_eq!(own, [("a", u64::MAX), ("b", 1), ("c", 4)]);
+    }
+}
