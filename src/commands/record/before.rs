@@ -106,7 +106,7 @@ fn host(plan: &RecordPlan) -> Host {
 
 /// The same moment on the wall and on the recording's clock.
 fn wall(clockid: i32) -> Option<(u64, u64)> {
-    let clock = ClockId::try_from(clockid as rustix::time::RawClockId).ok()?;
+    let clock = ClockId::try_from(clockid).ok()?;
     let ns =
         |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
     Some((ns(clock_gettime(ClockId::Realtime)), ns(clock_gettime(clock))))
@@ -162,11 +162,11 @@ fn kernel_symbols() -> (Option<Vec<u8>>, Vec<String>) {
 
 fn kernel_maps(origin: &Origin, records: &mut Synthesizer) {
     let text = origin.kallsyms.as_deref().unwrap_or_default();
-    let address = |name: &[u8]| {
+    let address = |name: &str| {
         let mut symbols = kallsyms::symbols(text);
         symbols.find(|symbol| symbol.name == name).map(|symbol| symbol.addr)
     };
-    if let (Some(start), Some(end)) = (address(b"_text"), address(b"_etext")) {
+    if let (Some(start), Some(end)) = (address("_text"), address("_etext")) {
         let name = "[kernel.kallsyms]_text";
         records.kernel_map(&KernelMap {
             start,

@@ -36,8 +36,6 @@ use crate::recording::{Origin, Writer, keep_old};
 use crate::report::Report;
 use crate::source::{Mappings, Recorded, Recorder};
 
-pub(super) use summary::query as summary_query;
-
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let status = if args.command.is_empty() { 2 } else { STATUS_OF_RECORD };
     let outcome = record(args).map_err(|failure| failure.or_status(status))?;
