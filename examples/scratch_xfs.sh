@@ -111,6 +111,8 @@ run_fs_mark() {
     # Relative paths: Debian's fs_mark 3.3 aborts with a buffer overflow on longer ones.
     for directory in {0..15}; do
         mark+=(-d "mnt/$directory")
+        # Made ahead, or 16 threads would first of all queue to make them in one directory.
+        mkdir "$scratch_mount/$directory"
     done
     # fs_mark writes its log into the current directory.
     (cd "$scratch_folder" && "$@" "${mark[@]}")

@@ -5,6 +5,7 @@
 # JOB          rw or wo (default rw)
 # FIO_SECONDS  how long (default 10)        FIO_SIZE  size of each of two files (default 256M)
 # FIO_JOBS     threads a file (default: the number of CPUs, at least 4)
+# FIO_DIRECT   1: without the page cache, as in the mail (default 0, README.md says why)
 # The other variables are those of ../scratch_xfs.sh.
 
 # shellcheck source=examples/scratch_xfs.sh
@@ -35,11 +36,20 @@ find_lockprof
 [[ -f $folder/$JOB.fio ]] || fail "no job file $JOB.fio" 'JOB=rw or JOB=wo'
 
 mapfile -t all < <(allowed_cpus)
-# The first half for one file, the second for the other; on one CPU both run on it.
+# As in the mail, the first half for one file and the second for the other; below 4 CPUs all for both,
+# because threads of one file that share one CPU hardly meet.
 half=$((${#all[@]} / 2))
-export FIO_CPUS_0 FIO_CPUS_1 FIO_DIR FIO_JOBS FIO_SECONDS FIO_SIZE
-FIO_CPUS_0=$(cpus 0 $((half > 0 ? half : 1)))
-FIO_CPUS_1=$(cpus "$half" ${#all[@]})
+if ((${#all[@]} < 4)); then
+    first=$(cpus 0 ${#all[@]})
+    second=$first
+else
+    first=$(cpus 0 "$half")
+    second=$(cpus "$half" ${#all[@]})
+fi
+export FIO_CPUS_0 FIO_CPUS_1 FIO_DIR FIO_DIRECT FIO_JOBS FIO_SECONDS FIO_SIZE
+FIO_CPUS_0=$first
+FIO_CPUS_1=$second
+FIO_DIRECT=${FIO_DIRECT:-0}
 FIO_JOBS=${FIO_JOBS:-$((${#all[@]} > 4 ? ${#all[@]} : 4))}
 FIO_SECONDS=${FIO_SECONDS:-10}
 FIO_SIZE=${FIO_SIZE:-256M}
