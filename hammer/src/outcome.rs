@@ -190,11 +190,8 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outcome { workload, lock, cpus, .. } = self;
         let elapsed = Time(self.elapsed_ns);
-        writeln!(f, "{workload}: {elapsed} on {cpus} CPUs, all threads want one {lock}")?;
-        for group in &self.groups {
-            writeln!(f, "{group}")?;
-        }
-        Ok(())
+        write!(f, "{workload}: {elapsed} on {cpus} CPUs, all threads want one {lock}")?;
+        self.groups.iter().try_for_each(|group| write!(f, "\n{group}"))
     }
 }
 
