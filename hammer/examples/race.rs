@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if json {
         println!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
-        print!("{outcome}");
+        println!("{outcome}");
     }
     Ok(())
 }

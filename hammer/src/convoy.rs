@@ -20,7 +20,8 @@ use crate::outcome::Label;
 use crate::region::{Side, Sizing};
 use crate::{Error, Hold, Outcome};
 
-/// A convoy behind one holder of the mmap lock.
+/// A convoy behind one holder of the mmap lock: the threads of the group `short` (comm `hammer-short`)
+/// wait for the one of the group `long` (comm `hammer-long`), hardly for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Convoy {
     /// Threads with short holds.

@@ -113,6 +113,8 @@ fn work(mut job: Job<'_>, gate: &Gate, leave: &Barrier) -> Result<Tally, Error> 
 fn repeat(job: &mut Job<'_>, mut watch: Option<Preemption>, time: Duration) -> io::Result<Tally> {
     let runnable = watch.as_ref().map(|_| Runnable::default());
     let mut tally = Tally { uncontended: job.uncontended, runnable, ..Tally::default() };
+    // Waiting at the gate does not count.
+    watch.as_mut().map_or(Ok(()), Preemption::forget)?;
     let start = Instant::now();
     let mut begin = start;
     while begin - start < time {
@@ -142,7 +144,7 @@ fn rest(pause: Duration, watch: &mut Option<Preemption>) -> io::Result<()> {
         return Ok(());
     }
     thread::sleep(pause);
-    watch.as_mut().map_or(Ok(()), |watch| watch.since_last().map(drop))
+    watch.as_mut().map_or(Ok(()), Preemption::forget)
 }
 
 /// What a call takes when nobody else wants the lock: the median of three to nine means, in CPU

@@ -3,7 +3,7 @@
 //! One lock a file: [`MmapSem`], [`Convoy`], [`DirectoryRwsem`], [`PipeMutex`], [`FdTable`]. Each is
 //! a struct of settings with a `run` that starts the threads, waits for the end and gives an
 //! [`Outcome`]: operations, rates, fairness and the waiting by the threads' own clocks. The last is
-//! what a lock profiler can be checked against; [`Outcome`] says how it is estimated.
+//! what a lock profiler can be checked against; [`Waiting`] says how it is estimated.
 //!
 //! No signal handler is installed: Ctrl-C ends the process, and what a workload leaves on disk is
 //! one empty directory at most.

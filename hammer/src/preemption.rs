@@ -55,6 +55,11 @@ impl Preemption {
         Some(Preemption { schedstat, last })
     }
 
+    /// Starts anew.
+    pub(crate) fn forget(&mut self) -> io::Result<()> {
+        self.since_last().map(drop)
+    }
+
     /// Time runnable since the last reading. To be called by the thread that it was made by.
     pub(crate) fn since_last(&mut self) -> io::Result<Runnable> {
         let now = read(&self.schedstat)?;
