@@ -51,5 +51,8 @@ impl Attribution {
 fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     let (own, context) = site::innermost_context(kernel, frames);
     let own: Vec<KernelFrame> = frames[..own].iter().map(|&ip| kernel.frame(ip)).collect();
-    Facts { site: site::find(&own), path: path::find(&own), context }
+    // A CPU sample may be in code that lock code called; its site lies above the lock code.
+    let lock_code = path::innermost(&own);
+    let site = site::find(&own[lock_code.unwrap_or(0)..]);
+    Facts { site, path: lock_code.and_then(|at| path::at(&own, at)), context }
 }

@@ -44,10 +44,17 @@ impl LockPath {
     }
 }
 
-/// Finds the lock path in the frames of one context, innermost first.
-pub(super) fn find(frames: &[KernelFrame]) -> Option<LockPath> {
-    let lock_code = |frame: &KernelFrame| frame.lock.filter(|row| row.is_lock_code());
-    let at = frames.iter().position(|frame| lock_code(frame).is_some())?;
+fn lock_code(frame: &KernelFrame) -> Option<&'static LockFunction> {
+    frame.lock.filter(|row| row.is_lock_code())
+}
+
+/// Index of the innermost frame of lock code that the table knows.
+pub(super) fn innermost(frames: &[KernelFrame]) -> Option<usize> {
+    frames.iter().position(|frame| lock_code(frame).is_some())
+}
+
+/// The lock path of frames of one context, innermost first, whose lock code begins at index `at`.
+pub(super) fn at(frames: &[KernelFrame], at: usize) -> Option<LockPath> {
     let (below, from) = frames.split_at(at);
     let callers = || from.iter().filter_map(lock_code);
     let innermost = callers().next()?;

@@ -58,6 +58,9 @@ pub enum Command {
     Exec(ExecArgs),
 }
 
+/// Samples of each CPU a second: odd, to keep out of step with timers that tick at round rates.
+const DEFAULT_FREQUENCY: u64 = 997;
+
 /// `record`.
 #[derive(Args, Debug, Default)]
 #[command(after_help = "\
@@ -86,7 +89,7 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<Nanos>,
     /// Sample CPUs this many times a second
-    #[arg(short = 'F', long, value_name = "HZ", default_value_t = 997,
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub frequency: u64,
     /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
@@ -150,6 +153,10 @@ pub struct FilterArgs {
     pub time: Option<(Nanos, Nanos)>,
 }
 
+/// What perf's own computation cannot be narrowed by.
+const FILTERS: [&str; 9] =
+    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
+
 /// `report`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -179,7 +186,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
     /// Compute as `perf lock contention --stack-skip 0` does, and say where lockprof differs
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = FILTERS)]
     pub perf_compat: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
@@ -376,6 +383,14 @@ pub enum Weight {
     Cpu,
     /// Number of waits
     Count,
+}
+
+impl RecordArgs {
+    /// As if nothing had been typed.
+    pub fn of_defaults() -> RecordArgs {
+        let output = PathBuf::from(DEFAULT_RECORDING);
+        RecordArgs { output, frequency: DEFAULT_FREQUENCY, ..RecordArgs::default() }
+    }
 }
 
 impl FilterArgs {

@@ -1,5 +1,6 @@
 //! One file a subcommand: the arguments in, bytes on stdout, an exit status out.
 
+mod demo;
 mod doctor;
 mod exec;
 mod flamegraph;
@@ -7,6 +8,7 @@ mod hammer;
 mod input;
 mod manual;
 mod output;
+mod perf_compat;
 mod record;
 mod repair;
 mod report;
@@ -22,6 +24,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Record(args) => record::run(&args),
         Command::Exec(args) => exec::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Report(args) if args.perf_compat => perf_compat::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Script(args) => script::run(&args),

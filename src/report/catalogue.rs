@@ -9,10 +9,10 @@ use crate::model::{LockKind, LockType};
 pub(super) enum Proof {
     /// This path takes no other rwsem.
     MmapLock,
-    /// This path takes the mmap_lock and other rwsems.
+    /// Nobody has looked, or the path takes the mmap_lock and other rwsems.
     Perhaps,
-    /// This path does not take the mmap_lock, or nobody has looked.
-    No,
+    /// This path takes another rwsem.
+    Other,
 }
 
 /// System calls whose entry or worker takes the mmap_lock and no other rwsem.
@@ -34,7 +34,7 @@ const SYSCALLS: [&str; 12] = [
 /// Functions of mm, faults, exec and exit that take the mmap_lock and no other rwsem. Sources:
 /// `mm/{mmap,mprotect,madvise,mincore,mlock,mremap,gup,memory,khugepaged,mempolicy,util}.c`,
 /// `arch/*/mm/fault.c`, `kernel/exit.c`, `kernel/sched/fair.c`, of 3.0 to 7.2.
-const FUNCTIONS: [&str; 35] = [
+const FUNCTIONS: [&str; 36] = [
     "__access_remote_vm",
     "__do_page_fault",
     "__get_user_pages_locked",
@@ -59,6 +59,7 @@ const FUNCTIONS: [&str; 35] = [
     "khugepaged_scan_mm_slot",
     "ksys_shmdt",
     "lock_mm_and_find_vma",
+    "madvise_do_behavior",
     "madvise_dontneed_free",
     "madvise_lock",
     "madvise_populate",
@@ -72,8 +73,31 @@ const FUNCTIONS: [&str; 35] = [
     "vm_munmap",
 ];
 
-/// Functions that take the mmap_lock and other rwsems of their own.
-const PERHAPS: [&str; 5] = ["dup_mm", "dup_mmap", "exec_mmap", "exit_mmap", "m_start"];
+/// Functions that take another rwsem: inodes, mappings, anonymous memory. Prefixes of file systems
+/// end with `_`.
+const OTHERS: [&str; 21] = [
+    "__anon_vma_prepare",
+    "btrfs_",
+    "chown_common",
+    "do_renameat2",
+    "do_rmdir",
+    "do_truncate",
+    "do_unlinkat",
+    "ext4_",
+    "f2fs_",
+    "filename_create",
+    "filename_unlinkat",
+    "iterate_dir",
+    "lookup_slow",
+    "nfs_",
+    "open_last_lookups",
+    "path_openat",
+    "sync_inodes_sb",
+    "unlink_anon_vmas",
+    "unlink_file_vma",
+    "unlink_file_vma_batch_process",
+    "xfs_",
+];
 
 /// Prefixes of system call entries, over the eras and architectures.
 const ENTRIES: [&str; 10] = [
@@ -92,15 +116,19 @@ const ENTRIES: [&str; 10] = [
 /// What waiting for an rwsem in `caller` says about which one it is.
 pub(super) fn mmap_lock(lock_type: LockType, caller: &str) -> Proof {
     if lock_type.kind != LockKind::Rwsem {
-        return Proof::No;
+        return Proof::Other;
     }
     let syscall = ENTRIES.iter().find_map(|prefix| caller.strip_prefix(prefix));
+    let other = |name: &&str| match name.strip_suffix('_') {
+        Some(_) => caller.starts_with(*name),
+        None => caller == *name,
+    };
     if syscall.is_some_and(|name| SYSCALLS.contains(&name)) || FUNCTIONS.contains(&caller) {
         Proof::MmapLock
-    } else if PERHAPS.contains(&caller) {
-        Proof::Perhaps
+    } else if OTHERS.iter().any(|name| other(&name)) {
+        Proof::Other
     } else {
-        Proof::No
+        Proof::Perhaps
     }
 }
 
@@ -125,9 +153,10 @@ mod tests {
             assert_eq!(mmap_lock(rwsem, caller), Proof::MmapLock, "{caller}");
         }
         assert_eq!(mmap_lock(rwsem, "dup_mmap"), Proof::Perhaps);
-        assert_eq!(mmap_lock(rwsem, "path_openat"), Proof::No);
+        assert_eq!(mmap_lock(rwsem, "path_openat"), Proof::Other);
+        assert_eq!(mmap_lock(rwsem, "xfs_file_fsync"), Proof::Other);
         let mutex = LockType::new(LockKind::Mutex, Mode::Exclusive);
-        assert_eq!(mmap_lock(mutex, "do_mprotect_pkey"), Proof::No);
+        assert_eq!(mmap_lock(mutex, "do_mprotect_pkey"), Proof::Other);
     }
 
     #[test]

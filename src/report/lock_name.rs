@@ -47,14 +47,14 @@ impl LockNames {
             let (proven, contradicted) = by_path.entry(lock).or_default();
             match catalogue::mmap_lock(lock_type, caller) {
                 Proof::MmapLock => *proven = true,
-                Proof::No => *contradicted = true,
+                Proof::Other => *contradicted = true,
                 Proof::Perhaps => {}
             }
         }
         let proof = |(proven, contradicted)| match (proven, contradicted) {
             (true, false) => Proof::MmapLock,
             (false, false) => Proof::Perhaps,
-            _ => Proof::No,
+            _ => Proof::Other,
         };
         let by_path: HashMap<_, _> = by_path.into_iter().map(|(k, v)| (k, proof(v))).collect();
         let named =

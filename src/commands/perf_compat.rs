@@ -1,0 +1,29 @@
+//! `lockprof report --perf-compat`: the numbers of `perf lock contention --stack-skip 0`, and where
+//! lockprof's own differ from them.
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use super::input;
+use crate::cli::args::{Format, ReportArgs};
+use crate::cli::messages::Failure;
+use crate::perf_compat::{PerfCompat, Walk};
+
+pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let mut replay = input::open(&args.input.file)?;
+    let origin = replay.take_origin();
+    let (kernel, _) = input::kernel_symbols(&origin, args.input.kallsyms.as_deref())?;
+    let mut compat = PerfCompat::new(args.by.into(), Walk::default());
+    input::events(&mut replay, &origin, |event| {
+        compat.push(event, &kernel);
+        Ok(())
+    })?;
+    let report = compat.finish();
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.format {
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+        _ => report.write_table(&mut out)?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
