@@ -130,6 +130,8 @@ fn names_that_only_look_like_locks_are_none() {
         "folio_wait_bit_common",
         "try_to_wake_up",
         "release_sock",
+        // Called by whoever spins on an owner, and by the scheduler.
+        "__raw_callee_save___kvm_vcpu_is_preempted",
     ] {
         let found = verdict(fold(name));
         assert!(!matches!(found, Verdict::Lock(_)), "{name}: {found:?}");
@@ -180,6 +182,7 @@ fn lock_functions_of_every_era_have_their_roles() {
         ("__rwbase_read_lock", (Role::SpinBlock, Some(RwlockRt), r)),
         // wrappers
         ("xfs_buf_lock", (Role::Wrapper, Some(Semaphore), x)),
+        ("xfs_trans_read_buf_map", (Role::Wrapper, None, None)),
         ("xfs_ilock", (Role::Wrapper, Some(Rwsem), None)),
         ("raw_spin_rq_lock_nested", (Role::Wrapper, Some(Spinlock), x)),
         ("lock_rename", (Role::Wrapper, None, None)),
