@@ -159,7 +159,8 @@ fn lock_functions_of_every_era_have_their_roles() {
         // 5.x to 7.x
         ("rwsem_down_read_slowpath", (Role::SpinBlock, Some(Rwsem), r)),
         ("rwsem_down_write_slowpath", (Role::SpinBlock, Some(Rwsem), w)),
-        ("rwsem_spin_on_owner", (Role::Spin, Some(Rwsem), w)),
+        // Readers spin too up to 5.10: the frames below tell.
+        ("rwsem_spin_on_owner", (Role::Spin, Some(Rwsem), None)),
         ("rwsem_wake.isra.0", (Role::Wake, Some(Rwsem), None)),
         ("osq_lock", (Role::Spin, None, x)),
         ("native_queued_spin_lock_slowpath", (Role::Spin, Some(Spinlock), x)),
