@@ -11,8 +11,10 @@ use lockprof_collectors::perf::attr::flag;
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
 use crate::correlate::{Correlate, Moment, Observation, Recorded, StackPair, Tasks};
-use crate::decode::{Body, Callchain, DecodeError, Decoder, Event, LayoutError, RawRecord, Stamps};
-use crate::kernel::Kernel;
+use crate::decode::{
+    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
+};
+use crate::kernel::{Anchored, Kernel};
 use crate::model::{Cpu, Filter, Query, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
@@ -275,6 +277,7 @@ impl Stages {
         let Stages { stacks, tasks, correlate, kernel, attribution, tables, faults, .. } = self;
         let (time, cpu) = (event.time, event.cpu);
         match event.body {
+            Body::Mmap(map) if map.kernel => self.anchor(&map),
             Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
             Body::Fork(change) => tasks.fork(change),
             Body::Exit(change) => {
@@ -303,6 +306,15 @@ impl Stages {
                 kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
             }
             _ => {}
+        }
+    }
+
+    /// The recording says where its kernel's text begins: symbols of another boot move there.
+    fn anchor(&mut self, map: &Mmap<'_>) {
+        let name = String::from_utf8_lossy(map.name);
+        let Some(symbol) = name.strip_prefix("[kernel.kallsyms]") else { return };
+        if let Anchored::Moved(_) = self.kernel.anchor(symbol, map.pgoff) {
+            self.kernel_symbols.push_str(", moved to where the recorded kernel was loaded");
         }
     }
 

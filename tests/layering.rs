@@ -1,5 +1,7 @@
 //! A room may import only rooms listed above it in `src/lib.rs`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -13,9 +13,12 @@ use lockprof_collectors::sideband::Sideband;
 
 use super::args::RecordArgs;
 
-/// Inherited events cost about 12 us each for every thread that is created. Above this number for a
-/// task the target is followed system-wide instead.
-const INHERITED_LIMIT: usize = 64;
+/// Inherited events for a task, above which the target is followed system-wide instead.
+///
+/// Each costs about 12 us for every thread that is created, which itself takes some 75 us: with more
+/// than 6 a program that creates threads takes twice its time. Following system-wide costs the
+/// records of other tasks, which are dropped when the recording is read.
+const INHERITED_LIMIT: usize = 6;
 
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +110,7 @@ impl RecordPlan {
         let inherited = plan.cpus.len() * plan.events.len();
         if matches!(plan.target, Target::Command(_)) && inherited > INHERITED_LIMIT {
             plan.follow_system_wide(&format!(
-                "{inherited} events would be inherited by each thread that the command creates"
+                "{inherited} events on each thread would slow down their creation"
             ));
         }
         Ok(plan)

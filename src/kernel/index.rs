@@ -16,6 +16,10 @@ use crate::model::FunctionId;
 
 /// The furthest that an address is believed to lie behind a symbol: no function is longer.
 const LONGEST: u64 = 1 << 20;
+
+/// A kernel with CONFIG_KALLSYMS_ALL lists tens of thousands of variables, one without it those few
+/// that happen to lie among text.
+const FEW_VARIABLES: usize = 1000;
 /// What lies behind the last symbol of a module's text is believed to be of it up to the end of
 /// the page after its start: kallsyms has no lengths.
 const PAGE: u64 = 4096;
@@ -77,6 +81,8 @@ pub(super) struct Index {
     pub(super) landmarks: Landmarks,
     /// Lines that were symbols of text, whatever their address.
     pub(super) text_lines: usize,
+    /// Lines that were variables.
+    data_lines: usize,
 }
 
 impl Index {
@@ -96,6 +102,7 @@ impl Index {
     fn take(&mut self, symbol: &Symbol<'_>) {
         let text = is_text(symbol.kind);
         self.text_lines += usize::from(text);
+        self.data_lines += usize::from(!text);
         // Address 0 is what a reader without the right to see addresses is shown.
         if symbol.addr == 0 {
             return;
@@ -189,7 +196,15 @@ impl Index {
             }
             _ => place.page_after(),
         };
+        // Where the kernel lists few of its variables (no CONFIG_KALLSYMS_ALL), what follows one of
+        // them is another one without a name.
+        let end = if place.is_text() || self.lists_data() { end } else { place.addr + 1 };
         (!place.end_of_text && addr < end).then_some((place, offset))
+    }
+
+    /// Whether variables are listed as functions are.
+    fn lists_data(&self) -> bool {
+        self.data_lines >= FEW_VARIABLES
     }
 
     pub(super) fn function(&self, place: &Place) -> Option<FunctionId> {
