@@ -8,7 +8,8 @@ use lockprof::report::Report;
 use lockprof::source::Round;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use streams::{RT_KALLSYMS, Reading, Record, arbitrary, ask, realistic, rounds};
+use streams::scenario::{Record, arbitrary, realistic, rounds};
+use streams::{RT_KALLSYMS, Reading, ask};
 
 /// `PREEMPT_RT` symbols, so that parts of rw locks are joined.
 fn readings() -> [Reading; 3] {

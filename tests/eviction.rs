@@ -7,7 +7,8 @@ use lockprof::model::{GroupBy, Nanos, Query};
 use lockprof::report::Report;
 use lockprof::source::Round;
 use proptest::prelude::*;
-use streams::{RT_KALLSYMS, Reading, Record, WRITE, arbitrary, ask, at, by_type};
+use streams::scenario::{Record, arbitrary};
+use streams::{RT_KALLSYMS, Reading, WRITE, ask, at, by_type};
 
 fn reading(cells: usize) -> Reading {
     let detail = Detail { user_stacks: true, cpu_stacks: true, cells };

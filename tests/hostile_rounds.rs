@@ -9,7 +9,8 @@ use lockprof::model::GroupBy;
 use lockprof::source::{Round, Synthetic};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use streams::{READER, Reading, SPIN, WRITE, arbitrary, ask, at};
+use streams::scenario::arbitrary;
+use streams::{READER, Reading, SPIN, WRITE, ask, at};
 
 fn reading() -> Reading {
     let detail = Detail { user_stacks: true, cpu_stacks: true, cells: 16 };

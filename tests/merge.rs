@@ -11,7 +11,8 @@ use lockprof::model::{GroupBy, Nanos, Query};
 use lockprof::report::{MergeError, Report};
 use lockprof::source::Round;
 use proptest::prelude::*;
-use streams::{Reading, Record, Scenario, WRITE, ask, at, realistic};
+use streams::scenario::{Record, Scenario, realistic};
+use streams::{Reading, WRITE, ask, at};
 
 fn reading() -> Reading {
     let detail = Detail { user_stacks: true, cpu_stacks: true, ..Detail::default() };

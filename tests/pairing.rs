@@ -416,3 +416,28 @@ fn on_rt_rwlocks_and_rt_mutexes_keep_their_types() {
     assert_eq!(ended(&of_type(&report, "rwlock-rt:W")), (1, 50, 50));
     assert_eq!(ended(&of_type(&report, "rt-mutex")), (1, 10, 10));
 }
+
+#[test]
+fn on_rt_a_reader_begins_once_even_in_a_recording_without_ends() {
+    let reading = Reading { ends: false, kallsyms: RT_KALLSYMS, ..Reading::default() };
+    let report = reading.report(GroupBy::Lock, |s| {
+        s.begin(at(100, 0, 7), LOCK, RT | READ, READER).begin(at(110, 0, 7), INNER, RT, READER);
+    });
+    assert_eq!(report.total.contended(), 1);
+    assert!(report.trust.counts.balance() && report.trust.counts.joined == 1);
+}
+
+#[test]
+fn a_lock_that_is_waited_for_at_two_places_is_one_row_by_lock() {
+    let reading = Reading { kallsyms: RT_KALLSYMS, ..Reading::default() };
+    let (first, second) = (&RT_MUTEX[1..], &[RT_MUTEX[1] + 0x200]);
+    let report = reading.report(GroupBy::Lock, |s| {
+        s.begin(at(100, 0, 7), 0xa, SPIN, first)
+            .end(at(110, 0, 7), 0xa, 0)
+            .begin(at(200, 0, 7), 0xa, SPIN, second)
+            .end(at(250, 0, 7), 0xa, 0);
+    });
+    assert_eq!(report.rows.len(), 1, "{:#?}", report.rows);
+    let name = &report.rows[0].key.lock.as_ref().unwrap().name;
+    assert_eq!(name, "spinlock @ do_madvise", "the place that waits most names it");
+}

@@ -6,7 +6,8 @@ use lockprof::model::{Filter, GroupBy, Nanos, WaitStat};
 use lockprof::source::Round;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use streams::{RT_KALLSYMS, Reading, Record, WRITE, arbitrary, ask, at, realistic};
+use streams::scenario::{Record, arbitrary, realistic};
+use streams::{RT_KALLSYMS, Reading, WRITE, ask, at};
 
 fn total(records: &[Record], time: Option<(Nanos, Nanos)>) -> WaitStat {
     let bytes = records.iter().flat_map(|record| record.bytes.clone()).collect();

@@ -248,8 +248,14 @@ fn own_inside(wait: &Wait, range: TimeRange) -> Nanos {
     until(range.to).saturating_sub(until(range.from))
 }
 
-/// The type of lock that a sample waits for without a tracepoint having said so.
+/// The type of lock that a sample waits for without a tracepoint having said so. Where the task has an
+/// open wait for any lock whose code is on the stack, the time is in that wait: the spinlock inside an
+/// rwsem is spun for by those who wait for the rwsem.
 fn untraced(sample: &Sample, facts: &Facts) -> Option<LockType> {
     let path = facts.path.filter(|path| path.waits())?;
-    (!sample.waiting.contains(path.lock_type.kind)).then_some(path.lock_type)
+    let traced = match path.kinds.is_empty() {
+        true => !sample.waiting.is_empty(),
+        false => sample.waiting.intersects(path.kinds),
+    };
+    (!traced).then_some(path.lock_type)
 }

@@ -4,6 +4,7 @@
 //! it called say: it sleeps when the scheduler is among them and spins otherwise. A frame whose name
 //! does not tell the kind of lock (`osq_lock`) takes it from its callers.
 
+use crate::correlate::KindSet;
 use crate::kernel::{KernelFrame, LockFunction, Role};
 use crate::model::{LockKind, LockType, Mode};
 
@@ -35,6 +36,9 @@ pub struct LockPath {
     pub role: PathRole,
     /// With which kind of lock.
     pub lock_type: LockType,
+    /// Kinds of all the lock code on the stack: a spinlock spun for inside the slow path of an rwsem
+    /// has both.
+    pub kinds: KindSet,
 }
 
 impl LockPath {
@@ -67,7 +71,9 @@ pub(super) fn at(frames: &[KernelFrame], at: usize) -> Option<LockPath> {
     } else {
         path_role(innermost.role, calls(Role::Schedule), is_wait_lock(kind, callers()))
     };
-    Some(LockPath { role, lock_type: LockType::new(kind, mode) })
+    let mut kinds = KindSet::default();
+    callers().filter_map(|row| row.kind).for_each(|kind| kinds.insert(kind));
+    Some(LockPath { role, lock_type: LockType::new(kind, mode), kinds })
 }
 
 /// A spinlock asked for by the slow path of a sleeping lock.

@@ -87,21 +87,27 @@ impl Open {
     }
 }
 
-/// Kinds of lock that a task is waiting for.
+/// Kinds of lock: those that a task waits for, those whose code is on a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KindSet(u16);
 
 impl KindSet {
-    pub(super) fn insert(&mut self, kind: LockKind) {
+    /// Adds a kind.
+    pub fn insert(&mut self, kind: LockKind) {
         self.0 |= 1 << kind as u16;
     }
 
-    /// Whether a lock of that kind is waited for.
+    /// Whether that kind is among them.
     pub fn contains(self, kind: LockKind) -> bool {
         self.0 & 1 << kind as u16 != 0
     }
 
-    /// Whether no lock is waited for.
+    /// Whether both have a kind in common.
+    pub fn intersects(self, other: KindSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

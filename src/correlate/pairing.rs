@@ -22,7 +22,8 @@ use super::{Counts, Tasks};
 use crate::decode::{Begin, CpuSample, End};
 use crate::kernel::Kernel;
 use crate::model::{
-    Cpu, LockAddr, LockFlags, LockType, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp, Wait,
+    Cpu, LockAddr, LockFlags, LockType, Mode, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
+    Wait,
 };
 use crate::stacks::Stacks;
 
@@ -187,14 +188,18 @@ impl Correlate {
     }
 
     /// A begin-only recording: how often and where, not how long. Flags of exactly MUTEX always follow
-    /// another begin of the same wait.
+    /// another begin of the same wait, and a reader of an rw lock of PREEMPT_RT begins with the rw lock
+    /// before it waits for the rt-mutex in it.
     fn begin_without_end(&mut self, open: &Open, out: &mut impl FnMut(Observation)) {
+        let of_reader = open.addr != open.lock && open.lock_type.mode == Mode::Read;
         if open.flags == LockFlags(LockFlags::MUTEX) {
             self.counts.phases += 1;
-            return;
+        } else if of_reader {
+            self.counts.joined += 1;
+        } else {
+            self.counts.begun += 1;
+            emit_open(open, open.begin, &mut self.counts, out);
         }
-        self.counts.begun += 1;
-        emit_open(open, open.begin, &mut self.counts, out);
     }
 
     /// The state of a task that waits for nothing says nothing.

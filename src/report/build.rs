@@ -1,13 +1,15 @@
 //! Tables and books -> report: group, filter, name, sort.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use lockprof_collectors::perf::attr::{event_type, flag, sample, software};
 
+use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::report::{
-    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
+    Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };
 use super::trust::Trust;
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
@@ -15,7 +17,7 @@ use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, Spun, StackId, WaitStat,
+    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::{Origin, RecordedTarget};
@@ -54,12 +56,15 @@ struct Cell<'a> {
 /// Puts the answer to `query` into words.
 pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let names = learn_names(sources);
-    let cells: Vec<Cell<'_>> = sources
+    let mut cells: Vec<Cell<'_>> = sources
         .tables
         .waits()
         .map(|(key, stat)| cell(sources, &names, key, stat))
         .filter(|cell| passes(cell, &query.filter))
         .collect();
+    if query.by == GroupBy::Lock {
+        one_name_a_lock(&mut cells);
+    }
     let mut total = WaitStat::default();
     cells.iter().for_each(|cell| total.merge(cell.stat));
     let mut report = Report {
@@ -172,6 +177,32 @@ fn rows(sources: &Sources<'_>, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
     groups.into_iter().map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect()
 }
 
+/// A lock that is named only by where it is taken has as many names as places: the one that waits
+/// most stands for it.
+fn one_name_a_lock(cells: &mut [Cell<'_>]) {
+    let lock = |cell: &Cell<'_>| Some((cell.key.lock?, cell.key.lock_type.kind));
+    let mut waits: BTreeMap<_, Nanos> = BTreeMap::new();
+    for cell in cells.iter() {
+        if let Some(lock) = lock(cell) {
+            *waits.entry((lock, cell.lock.clone())).or_default() += cell.stat.wait();
+        }
+    }
+    let mut best: HashMap<_, (Reverse<NameEvidence>, Nanos, LockName)> = HashMap::new();
+    for ((lock, name), wait) in waits {
+        let rank = (Reverse(name.evidence), wait);
+        // Among equals the first in order of the names.
+        match best.get(&lock) {
+            Some((evidence, most, _)) if (*evidence, *most) >= rank => {}
+            _ => drop(best.insert(lock, (rank.0, rank.1, name))),
+        }
+    }
+    for cell in cells {
+        if let Some((.., name)) = lock(cell).and_then(|lock| best.get(&lock)) {
+            cell.lock = name.clone();
+        }
+    }
+}
+
 fn row_key(cell: &Cell<'_>, by: GroupBy) -> RowKey {
     let site = by == GroupBy::Site;
     let lock = by == GroupBy::Lock;
@@ -226,7 +257,7 @@ pub(super) fn sort_stacks(shares: &mut [StackShare]) {
     shares.sort_by(|a, b| b.stat.wait().cmp(&a.stat.wait()).then_with(|| words(a).cmp(&words(b))));
 }
 
-fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<String> {
+pub(super) fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<String> {
     match kernel {
         StackKey::Stack(stack) => {
             sources.stacks.kernel(stack).iter().map(|&ip| frame(sources.kernel, ip)).collect()
@@ -236,7 +267,7 @@ fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<String> {
     }
 }
 
-fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
+pub(super) fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
     sources.stacks.user(user).iter().map(|frame| format!("{:#x}", frame.offset)).collect()
 }
 
@@ -245,41 +276,6 @@ fn frame(kernel: &Kernel, ip: u64) -> String {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("{ip:#x}"),
     }
-}
-
-fn cpu_stacks(sources: &Sources<'_>, filter: &Filter) -> Vec<CpuStack> {
-    let stack = |(key, spun): (&crate::analyse::CpuKey, &crate::model::Spun)| {
-        let task = key.task.map(|task| sources.tasks.info(task));
-        let path = sources.attribution.known(key.kernel).and_then(|facts| facts.path);
-        CpuStack {
-            lock_type: path.map(|path| path.lock_type),
-            kernel: kernel_frames(sources, StackKey::Stack(key.kernel)),
-            user: user_frames(sources, key.user),
-            comm: task.map_or("[many tasks]".into(), |task| task.comm.to_string()),
-            samples: spun.samples,
-            time: spun.time,
-        }
-    };
-    let wanted = |stack: &CpuStack| filter.comm.is_empty() || filter.comm.contains(&stack.comm);
-    by_words(sources.tables.cpu().map(stack).filter(wanted))
-}
-
-/// Stacks of the same words are one: threads of one name, two calls from one line.
-pub(super) fn by_words(stacks: impl Iterator<Item = CpuStack>) -> Vec<CpuStack> {
-    let mut sums: BTreeMap<(String, Vec<String>, Vec<String>, Option<LockType>), Spun> =
-        BTreeMap::new();
-    for CpuStack { lock_type, kernel, user, comm, samples, time } in stacks {
-        sums.entry((comm, kernel, user, lock_type)).or_default().merge(Spun { samples, time });
-    }
-    let stack = |((comm, kernel, user, lock_type), Spun { samples, time })| CpuStack {
-        lock_type,
-        kernel,
-        user,
-        comm,
-        samples,
-        time,
-    };
-    sums.into_iter().map(stack).collect()
 }
 
 fn header(sources: &Sources<'_>) -> Header {

@@ -14,7 +14,8 @@ use std::hash::Hash;
 use hashbrown::HashMap;
 use thiserror::Error;
 
-use super::build::{by_words, sort_stacks};
+use super::build::sort_stacks;
+use super::cpu_stacks::by_words;
 use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
 use crate::model::{GroupBy, LockType, WaitStat};
 

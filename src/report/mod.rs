@@ -5,6 +5,7 @@
 
 mod build;
 mod catalogue;
+mod cpu_stacks;
 mod lock_name;
 mod merge;
 #[allow(clippy::module_inception)]

@@ -5,9 +5,7 @@
 
 #![allow(dead_code)] // Each test program uses its part.
 
-mod scenario;
-
-pub(crate) use scenario::{Record, Scenario, arbitrary, realistic, rounds};
+pub(crate) mod scenario;
 
 use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
@@ -38,7 +36,8 @@ ffffffff81000600 T rt_write_lock
 ffffffff81000700 T rt_read_lock
 ffffffff81000800 T do_mprotect_pkey
 ffffffff81000900 T rt_mutex_lock
-ffffffff81000a00 T _etext
+ffffffff81000a00 T do_madvise
+ffffffff81000b00 T _etext
 ";
 /// Stacks, innermost first.
 pub(crate) const READER: &[u64] =
@@ -94,7 +93,8 @@ impl Reading {
     /// The pipe with all of `rounds` in it.
     pub(crate) fn pipeline(&self, rounds: impl IntoIterator<Item = Round>) -> Pipeline {
         let kernel = (Kernel::from_kallsyms(self.kallsyms.as_bytes()), "a test".into());
-        let mut pipeline = Pipeline::new(self.origin(), kernel, self.detail, &self.filter).unwrap();
+        let mut pipeline = Pipeline::new(self.origin(), kernel, self.detail, &self.filter)
+            .expect("the layout of synthetic records");
         rounds.into_iter().for_each(|round| pipeline.push(round));
         pipeline.finish();
         pipeline
