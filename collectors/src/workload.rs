@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   Workload::start      stub: exec_stub()                the gate: a socket pair
-//!        |  spawn  ------->  waits for a byte  <--+
-//!   events are opened on its pid                  |
+//!        |  spawn  ------->  |
+//!        |  <-- one byte: it is there (its own exec is over, which would enable the events)
+//!   events are opened    waits for a byte  <------+
 //!   release: one byte  ---------------------------+
 //!        |                   exec the command: its end closes | failed: sends the errno
 //!        |  <-- end of file: the command runs   <-- 4 bytes: errno
@@ -87,7 +88,7 @@ impl Workload {
     pub fn start(stub: &[OsString], command: &[OsString]) -> Result<Workload, WorkloadError> {
         let program = command.first().ok_or(WorkloadError::Empty)?.clone();
         let (stub_program, stub_args) = stub.split_first().ok_or(WorkloadError::Empty)?;
-        let (ours, theirs) = UnixStream::pair().map_err(WorkloadError::Stub)?;
+        let (mut ours, theirs) = UnixStream::pair().map_err(WorkloadError::Stub)?;
         // Between the next line and the end of `theirs` any process started here inherits it.
         let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(|e| WorkloadError::Stub(e.into()))?;
@@ -98,7 +99,8 @@ impl Workload {
             .spawn()
             .map_err(WorkloadError::Stub)?;
         drop(theirs);
-        match pidfd_of(&child) {
+        let there = ours.read_exact(&mut [0]).and_then(|()| pidfd_of(&child));
+        match there {
             Ok(pidfd) => Ok(Workload { program, child, pidfd, gate: Some(ours) }),
             Err(error) => {
                 end(&mut child);
@@ -227,6 +229,7 @@ fn wait_at(gate: RawFd) -> io::Result<UnixStream> {
     let mut gate = UnixStream::from(take_inherited(gate)?);
     // Its closing tells that the command was executed; the command itself must not see it.
     fcntl_setfd(&gate, FdFlags::CLOEXEC)?;
+    gate.write_all(&[1])?;
     gate.read_exact(&mut [0])?;
     Ok(gate)
 }
@@ -237,7 +240,8 @@ mod tests {
 
     /// A stub in shell: bash reads from and execs with any inherited fd as ours does.
     fn stub() -> Vec<OsString> {
-        let script = r#"fd=$1; shift; read -r -N1 -u "$fd" || exit 9; exec "$@" {fd}>&-"#;
+        let script =
+            r#"fd=$1; shift; printf . >&"$fd"; read -r -N1 -u "$fd" || exit 9; exec "$@" {fd}>&-"#;
         ["bash", "-c", script, "stub"].map(OsString::from).to_vec()
     }
 
@@ -285,6 +289,8 @@ mod tests {
         assert!(matches!(Workload::start(&stub(), &[]), Err(WorkloadError::Empty)));
         let missing = Workload::start(&command(&["/no/such/stub"]), &command(&["true"]));
         assert_eq!(missing.unwrap_err().exit_status(), 125);
+        let no_stub = Workload::start(&command(&["true"]), &command(&["true"]));
+        assert!(matches!(no_stub, Err(WorkloadError::Stub(_))), "it ends without a word");
     }
 
     #[test]

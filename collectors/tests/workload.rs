@@ -22,16 +22,11 @@ fn start(words: &[&str]) -> Workload {
     Workload::start(&stub_command(), &command).unwrap()
 }
 
-/// The fd that stands on the stub's command line, which is there a moment after its start.
+/// The fd that stands on the stub's command line.
 fn gate_fd(workload: &Workload) -> String {
-    loop {
-        let line = fs::read(format!("/proc/{}/cmdline", workload.pid())).unwrap();
-        let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"stub");
-        if let Some(fd) = words.nth(1) {
-            return String::from_utf8(fd.to_vec()).unwrap();
-        }
-        std::thread::yield_now();
-    }
+    let line = fs::read(format!("/proc/{}/cmdline", workload.pid())).unwrap();
+    let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"stub");
+    String::from_utf8(words.nth(1).unwrap().to_vec()).unwrap()
 }
 
 #[test]

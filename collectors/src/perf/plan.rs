@@ -105,8 +105,8 @@ impl Scope {
 ///
 /// A wake-up comes when half of it is full, or when the recorder's timeout passes. Measured at 6 MB/s
 /// a CPU, on two CPUs with eighteen runnable tasks: 32 pages lost records, 128 did not; four times
-/// that is room for bursts. Users without CAP_IPC_LOCK get no more than `perf_event_mlock_kb`, which
-/// is 128 pages and the state page by default.
+/// that is room for bursts. Users without CAP_IPC_LOCK get no more than `perf_event_mlock_kb` for each
+/// CPU (128 pages and the state page by default), and RLIMIT_MEMLOCK beyond it.
 pub const DEFAULT_RING_PAGES: usize = 512;
 
 /// What is to be opened.

@@ -203,7 +203,8 @@ impl Session {
         Ok(Instance { event, cpu: *cpu, id: fd.id()?, fd })
     }
 
-    /// Starts recording: sideband first, so that no sample is of a task never heard of.
+    /// Starts recording: sideband first, so that no sample is of a task never heard of. Not needed
+    /// with `enable_on_exec`.
     pub fn enable(&self) -> Result<(), SessionError> {
         self.enable_from(0)
     }
@@ -211,10 +212,9 @@ impl Session {
     /// The same for instances from that number on.
     pub(crate) fn enable_from(&self, first: usize) -> Result<(), SessionError> {
         let fresh = self.instances.get(first..).unwrap_or_default();
-        let sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
-        fresh.iter().filter(sideband).try_for_each(|instance| instance.fd.enable())?;
-        let samples = fresh.iter().filter(|instance| !sideband(instance));
-        Ok(samples.into_iter().try_for_each(|instance| instance.fd.enable())?)
+        let is_sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
+        let (sideband, samples): (Vec<_>, Vec<_>) = fresh.iter().partition(is_sideband);
+        Ok(sideband.iter().chain(&samples).try_for_each(|instance| instance.fd.enable())?)
     }
 
     /// Stops recording; what stands in the rings can still be drained.
