@@ -158,6 +158,8 @@ mod tests {
         Object::File { path: path.as_bytes().into(), build_id: id.map(Box::from) }
     }
 
+    type Id = Option<&'static [u8]>;
+
     fn special(name: &str) -> Object {
         Object::Special { name: name.as_bytes().into(), build_id: None }
     }
@@ -204,7 +206,7 @@ mod tests {
             section(&[0; 20], "/lib/b", false),
             section(&[3; 20], "/lib/k", true),
         ]);
-        let cases: [(&str, Option<&[u8]>, Option<&[u8]>); 5] = [
+        let cases: [(&str, Id, Id); 5] = [
             ("/lib/a", None, Some(&[1; 20])),
             ("/lib/a", Some(&[0; 20]), Some(&[1; 20])),
             ("/lib/a", Some(&[2; 20]), Some(&[2; 20])),

@@ -98,6 +98,7 @@ impl Piece {
 mod tests {
     use super::*;
 
+    type Mapped = (u64, u64, u32);
     type Row = (u64, u64, u32, u64);
 
     fn rows(space: &Space) -> Vec<Row> {
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn a_new_mapping_replaces_and_cuts_old_ones() {
         // (start, len, object) mapped in this order, pgoff = 0x10 -> (start, end, object, pgoff).
-        let cases: &[(&str, &[(u64, u64, u32)], &[Row])] = &[
+        let cases: &[(&str, &[Mapped], &[Row])] = &[
             (
                 "apart",
                 &[(0x1000, 0x1000, 5), (0x3000, 0x1000, 6)],
