@@ -1,4 +1,6 @@
-//! The command line: what was typed ([`args`]) and all that is said on stderr ([`messages`]).
+//! The command line: what was typed ([`args`]), what recording needs on this machine ([`checks`]), and
+//! all that is said on stderr ([`messages`]).
 
 pub mod args;
+pub mod checks;
 pub mod messages;

@@ -17,8 +17,8 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
-mod paint;
-mod paragraph;
+pub(crate) mod paint;
+pub(crate) mod paragraph;
 mod table;
 pub mod units;
 
