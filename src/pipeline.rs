@@ -4,6 +4,7 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use lockprof_collectors::perf::attr::flag;
@@ -15,12 +16,14 @@ use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Cpu, Filter, Query, TaskId, TimeRange, Timestamp};
+use crate::model::{Cpu, Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
 use crate::report::{self, Report, Sources};
 use crate::source::Round;
 use crate::stacks::Stacks;
+use crate::symbolize::Symbolizer;
+use crate::unwind::{Maps, Objects};
 
 /// Rounds -> events in order of time: the first half of the pipe, for those who want events.
 #[derive(Debug)]
@@ -112,12 +115,17 @@ struct Stages {
     kernel_symbols: String,
     stacks: Stacks,
     tasks: Tasks,
+    maps: Maps,
+    /// Whether user stacks are kept apart; resolving those that are not would be for nothing.
+    user_stacks: bool,
     correlate: Correlate,
     attribution: Attribution,
     tables: Tables,
+    /// Names of user frames, looked up once for all reports.
+    symbolizer: RefCell<Symbolizer>,
     faults: Faults,
     cpu_samples: u64,
-    time: Option<(crate::model::Nanos, crate::model::Nanos)>,
+    time: Option<(Nanos, Nanos)>,
 }
 
 impl Pipeline {
@@ -131,11 +139,16 @@ impl Pipeline {
     ) -> Result<Pipeline, LayoutError> {
         let stream = EventStream::new(&origin)?;
         let wait_filter = WaitFilter { min_wait: filter.min_wait, ..WaitFilter::default() };
+        let mut objects = Objects::default();
+        objects.learn(&origin.build_ids);
         let stages = Stages {
             kernel,
             kernel_symbols,
             stacks: Stacks::default(),
             tasks: tasks_of(&origin),
+            maps: Maps::new(objects),
+            user_stacks: detail.user_stacks,
+            symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded(&origin)),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
@@ -190,6 +203,8 @@ impl Pipeline {
                 kernel: &stages.kernel,
                 kernel_symbols: &stages.kernel_symbols,
                 stacks: &stages.stacks,
+                objects: stages.maps.objects(),
+                symbolizer: &stages.symbolizer,
                 tasks: &stages.tasks,
                 attribution: &stages.attribution,
                 tables: &stages.tables,
@@ -239,10 +254,14 @@ impl Stages {
             self.see(event.time);
         }
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, correlate, kernel, attribution, tables, .. } = self;
+        let Stages { stacks, tasks, maps, correlate, kernel, attribution, tables, .. } = self;
+        let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
-            user: crate::model::StackId::EMPTY,
+            user: match user_stacks {
+                true => maps.resolve(at.pid, chain.user, stacks),
+                false => StackId::EMPTY,
+            },
         };
         match event.body {
             Body::ContentionBegin(begin) => {
@@ -274,6 +293,7 @@ impl Stages {
     }
 
     fn take_sideband(&mut self, event: &Event<'_>) {
+        self.maps.apply(event);
         let Stages { stacks, tasks, correlate, kernel, attribution, tables, faults, .. } = self;
         let (time, cpu) = (event.time, event.cpu);
         match event.body {

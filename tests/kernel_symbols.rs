@@ -296,7 +296,7 @@ fn text_ends_where_the_kernel_says_and_data_is_no_function() {
 fn a_kernel_that_lists_few_variables_names_no_place_behind_one() {
     let sparse = book();
     assert_eq!(sparse.symbol(0xffffffff81500040), None);
-    let mut text = KALLSYMS.to_vec();
+    let mut text = KALLSYMS.as_bytes().to_vec();
     for i in 0..1000u64 {
         text.extend(format!("{:x} D variable_{i}\n", 0xffffffff81600000 + i * 64).into_bytes());
     }

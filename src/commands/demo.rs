@@ -1,14 +1,14 @@
 //! `lockprof demo`: the whole way in a few seconds: record a workload, report it, draw it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use super::{flamegraph, output, record};
+use super::{output, record};
 use crate::cli::args::{DEFAULT_RECORDING, DemoArgs, RecordArgs};
 use crate::cli::messages::{self, Failure};
-use crate::render::{Table, Weight};
+use crate::render::Table;
 
 const PICTURE: &str = "lockprof.svg";
 
@@ -35,7 +35,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         ..RecordArgs::of_defaults()
     };
     let outcome = record::record(&args)?;
-    flamegraph::draw(&outcome.report, Weight::Wait, Path::new(PICTURE))?;
+    record::draw(&args, &outcome)?;
     let (width, color) = output::of_stdout();
     let next = NEXT.map(str::to_owned).to_vec();
     output::print(&Table { width, color, next }, &outcome.report)?;

@@ -16,11 +16,16 @@ use crate::render::{FlameGraph, Renderer, Weight};
 use crate::report::Report;
 
 pub(super) fn run(args: &FlamegraphArgs) -> Result<ExitCode, Failure> {
-    let query = Query { filter: args.filter.filter(), stacks: true, ..Query::default() };
+    let query = Query { filter: args.filter.filter(), ..query() };
     let pipeline = input::analyse(&args.input, detail(), &query.filter)?;
     let report = pipeline.report(&query);
     draw(&report, args.weight.into(), &args.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The question that a flame graph answers.
+pub(super) fn query() -> Query {
+    Query { stacks: true, ..Query::default() }
 }
 
 /// What a flame graph needs to be kept apart.

@@ -29,10 +29,10 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Hammer(args) => hammer::run(args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::pages(&args),
-        _ => Err(Failure::new(anyhow::anyhow!("not built yet"))),
     }
 }

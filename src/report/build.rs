@@ -1,5 +1,6 @@
 //! Tables and books -> report: group, filter, name, sort.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ use crate::model::{
 use crate::order::OrderFaults;
 use crate::recording::{Origin, RecordedTarget};
 use crate::stacks::Stacks;
+use crate::symbolize::Symbolizer;
+use crate::unwind::Objects;
 
 /// Everything that a report is made of: the books and what the stages counted.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub struct Sources<'a> {
     pub kernel: &'a Kernel,
     pub kernel_symbols: &'a str,
     pub stacks: &'a Stacks,
+    pub objects: &'a Objects,
+    pub symbolizer: &'a RefCell<Symbolizer>,
     pub tasks: &'a Tasks,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
@@ -268,7 +273,9 @@ pub(super) fn kernel_frames(sources: &Sources<'_>, kernel: StackKey) -> Vec<Stri
 }
 
 pub(super) fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
-    sources.stacks.user(user).iter().map(|frame| format!("{:#x}", frame.offset)).collect()
+    let mut symbolizer = sources.symbolizer.borrow_mut();
+    let frames = sources.stacks.user(user).iter();
+    frames.map(|frame| symbolizer.frame(sources.objects, *frame).to_owned()).collect()
 }
 
 fn frame(kernel: &Kernel, ip: u64) -> String {

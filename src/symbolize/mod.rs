@@ -1,15 +1,3 @@
-<<<<<<< HEAD
-//! symbolize
-use std::path::Path;
-/// The build id of the ELF file at `path`.
-pub fn build_id(path: &Path) -> Option<Vec<u8>> {
-    use object::Object;
-    let file = std::fs::File::open(path).ok()?;
-    let cache = object::ReadCache::new(file);
-    let elf = object::File::parse(&cache).ok()?;
-    elf.build_id().ok()?.map(<[u8]>::to_vec)
-}
-=======
 //! (object, offset) -> the function's name, or the reason why there is none.
 //!
 //! In: [`UserFrame`]s, at report time, and the book of objects. Symbols are read from ELF files
@@ -29,7 +17,13 @@ mod symbolizer;
 mod table;
 mod vdso;
 
+use std::path::Path;
+
 pub use locate::Places;
 pub use reason::Reason;
 pub use symbolizer::{Source, Symbol, Symbolizer};
->>>>>>> symbolize
+
+/// The build id of the ELF file at `path`; `None` when it is no such file or has none.
+pub fn build_id(path: &Path) -> Option<Vec<u8>> {
+    elf::Elf::open(path).ok()?.build_id()
+}

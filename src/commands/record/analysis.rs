@@ -22,7 +22,6 @@ use crate::commands::input;
 use crate::model::Filter;
 use crate::pipeline::Pipeline;
 use crate::recording::{End, Origin};
-use crate::report::Report;
 use crate::source::Round;
 
 /// Bytes that the pipeline may be behind.
@@ -108,24 +107,23 @@ impl Analysis {
         &self.listener.progress
     }
 
-    /// The answer to the summary's question, when the recorder has ended. From the file when the
-    /// pipeline was given up.
-    pub(super) fn finish(self, end: End, args: &RecordArgs) -> Result<Report, Failure> {
+    /// The pipeline with the whole recording in it, when the recorder has ended. Filled from the file
+    /// when the one at work was given up.
+    pub(super) fn finish(self, end: End, args: &RecordArgs) -> Result<Pipeline, Failure> {
         let behind = self.listener.progress.behind.load(Ordering::Relaxed);
         drop(self.listener);
         let pipeline = self.thread.join().ok().filter(|_| !behind);
-        let pipeline = match pipeline {
+        match pipeline {
             Some(mut pipeline) => {
                 pipeline.set_end(end);
-                pipeline
+                Ok(pipeline)
             }
             None => {
                 messages::note("analysis fell behind while recording; reading the file");
                 let input = InputArgs { file: args.output.clone(), kallsyms: None };
-                input::analyse(&input, summary::detail(args), &Filter::default())?
+                input::analyse(&input, summary::detail(args), &Filter::default())
             }
-        };
-        Ok(pipeline.report(&summary::query(args)))
+        }
     }
 }
 

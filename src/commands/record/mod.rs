@@ -29,17 +29,21 @@ use lockprof_collectors::workload::Workload;
 use self::analysis::{Analysis, Listener};
 use self::ending::Ending;
 use self::watch::Watch;
+use super::flamegraph;
 use crate::cli::args::{EXEC_STUB, RecordArgs};
+use crate::cli::checks;
 use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
 use crate::cli::plan::{RecordPlan, Target};
 use crate::recording::{Origin, Writer, keep_old};
 use crate::report::Report;
 use crate::source::{Mappings, Recorded, Recorder};
 
+pub(super) use summary::draw;
+
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let status = if args.command.is_empty() { 2 } else { STATUS_OF_RECORD };
     let outcome = record(args).map_err(|failure| failure.or_status(status))?;
-    summary::print(args, &outcome.report)?;
+    summary::print(args, &outcome)?;
     Ok(ExitCode::from(outcome.status))
 }
 
@@ -47,6 +51,8 @@ pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
 pub(super) struct Outcome {
     /// The answer to the summary's question.
     pub(super) report: Report,
+    /// The same with stacks, when a picture was asked for.
+    pub(super) picture: Option<Report>,
     /// The exit status to end with.
     pub(super) status: u8,
 }
@@ -77,11 +83,12 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let recorded = thread.join().map_err(|_| anyhow!("the recorder panicked"))?;
     messages::clear_status();
     let (end, failure) = ending.finish(&plan, recorded, ended.status())?;
-    let report = analysis.finish(end, args)?;
+    let pipeline = analysis.finish(end, args)?;
+    let picture = args.svg.as_ref().map(|_| pipeline.report(&flamegraph::query()));
     let status = watch.wait_for_command(workload, &ended)?;
     match failure {
         Some(failure) => Err(Failure::new(failure).or_status(STATUS_OF_RECORD)),
-        None => Ok(Outcome { report, status }),
+        None => Ok(Outcome { report: pipeline.report(&summary::query()), picture, status }),
     }
 }
 
@@ -97,8 +104,8 @@ fn start_command(target: &Target) -> Result<Option<Workload>, Failure> {
 fn release(workload: Option<&mut Workload>) -> Result<(), Failure> {
     let Some(workload) = workload else { return Ok(()) };
     workload.release().map_err(|error| {
-        let status = error.exit_status() as u8;
-        Failure::new(error).status(status)
+        let (status, hint) = (error.exit_status() as u8, checks::hint(&error));
+        Failure::new(error).hint(hint).status(status)
     })
 }
 

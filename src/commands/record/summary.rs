@@ -2,15 +2,20 @@
 
 use lockprof_collectors::perf::session::SessionError;
 
-use super::super::output;
+use super::Outcome;
 use crate::analyse::Detail;
 use crate::cli::args::{DEFAULT_RECORDING, RecordArgs};
+use crate::cli::checks;
 use crate::cli::messages::{self, Failure};
 use crate::cli::plan::PlanError;
-use crate::commands::flamegraph;
+use crate::commands::{flamegraph, output};
 use crate::model::Query;
 use crate::render::{Renderer, Table, Weight};
-use crate::report::Report;
+
+/// What can be recorded, as a hint: its lines stand under the first one.
+const TARGETS: &str = "a command:          lockprof record -- COMMAND
+      a process:          lockprof record -p PID
+      the whole machine:  lockprof record -a -d 10s";
 
 /// Rows of the summary.
 const ROWS: usize = 10;
@@ -21,20 +26,26 @@ pub(super) fn detail(args: &RecordArgs) -> Detail {
 }
 
 /// The summary's question.
-pub(in crate::commands) fn query(args: &RecordArgs) -> Query {
-    Query { top: ROWS, stacks: args.svg.is_some(), ..Query::default() }
+pub(super) fn query() -> Query {
+    Query { top: ROWS, ..Query::default() }
 }
 
 /// Prints the summary on stderr: stdout is the command's.
-pub(super) fn print(args: &RecordArgs, report: &Report) -> Result<(), Failure> {
-    if let Some(svg) = &args.svg {
-        flamegraph::draw(report, Weight::Wait, svg)?;
-    }
+pub(super) fn print(args: &RecordArgs, outcome: &Outcome) -> Result<(), Failure> {
+    draw(args, outcome)?;
     let mut text = Vec::new();
     let (width, color) = output::of_stderr();
-    Table { width, color, next: next(args) }.render(report, &mut text)?;
+    Table { width, color, next: next(args) }.render(&outcome.report, &mut text)?;
     messages::block(&String::from_utf8_lossy(&text));
     Ok(())
+}
+
+/// Draws the picture, if one was asked for.
+pub(in crate::commands) fn draw(args: &RecordArgs, outcome: &Outcome) -> Result<(), Failure> {
+    match (&args.svg, &outcome.picture) {
+        (Some(svg), Some(picture)) => flamegraph::draw(picture, Weight::Wait, svg),
+        _ => Ok(()),
+    }
 }
 
 fn next(args: &RecordArgs) -> Vec<String> {
@@ -50,18 +61,14 @@ fn next(args: &RecordArgs) -> Vec<String> {
 /// Why there is no plan, and what to type.
 pub(super) fn explain_plan(error: PlanError) -> Failure {
     let hint = match &error {
-        PlanError::NoTarget => Some(
-            "lockprof record -- COMMAND       a command\n      \
-             lockprof record -p PID           a process\n      \
-             lockprof record -a -d 10         the whole machine, for 10 seconds"
-                .to_owned(),
-        ),
-        _ => None,
+        PlanError::NoTarget => Some(TARGETS.to_owned()),
+        _ => checks::hint(&error),
     };
     Failure::new(error).hint(hint)
 }
 
 /// Why the events cannot be opened, and what to type.
 pub(super) fn explain_session(error: SessionError) -> Failure {
-    Failure::new(error)
+    let hint = checks::hint(&error);
+    Failure::new(error).hint(hint)
 }
