@@ -6,6 +6,8 @@ use lockprof::model::{GroupBy, Nanos, WaitStat};
 use lockprof::source::Synthetic;
 use streams::{Reading, SPIN, WRITE, at, ended, of_task, of_type};
 
+type Write = fn(&mut Synthetic);
+
 /// `(ended, open, uncertain)` of the task named `comm`.
 fn waits(reading: &Reading, comm: &str, write: impl FnOnce(&mut Synthetic)) -> (u64, u64, u64) {
     let report = reading.report(GroupBy::Task, write);
@@ -69,7 +71,7 @@ fn a_sleeper_that_comes_to_the_full_cpu_after_the_loss_is_certain() {
 
 #[test]
 fn a_sleeper_heard_of_on_the_full_cpu_without_having_come_there_is_uncertain() {
-    let events: [(&str, fn(&mut Synthetic)); 3] = [
+    let events: [(&str, Write); 3] = [
         ("its end", |s| {
             s.end(at(300, 0, 7), 0xa, 0);
         }),

@@ -33,7 +33,8 @@ fn kallsyms() -> String {
 /// A stack of these functions, innermost first.
 fn stack(names: &[&str]) -> Vec<u64> {
     let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name).unwrap();
+        let at =
+            FUNCTIONS.iter().position(|function| function == name).expect("a function of the list");
         FIRST + at as u64 * 0x100 + 0x10
     };
     names.iter().map(ip).collect()
@@ -54,7 +55,7 @@ fn spun(open: impl FnOnce(&mut Synthetic), sampled: At, names: &[&str]) -> Vec<S
         s.cpu_sample(sampled, &stack(names), &[]);
     });
     let spins = report.rows.iter().filter(|row| row.stat.spun.samples > 0);
-    spins.map(|row| row.key.lock_type.unwrap().to_string()).collect()
+    spins.filter_map(|row| row.key.lock_type).map(|lock_type| lock_type.to_string()).collect()
 }
 
 fn nothing(_: &mut Synthetic) {}
