@@ -39,10 +39,8 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     if args.json {
         write_json(&checks, &mut out)?;
     } else {
-        {
-            let (width, color) = output::of_stdout();
-            write_lines(&checks, width, Paint { color }, &mut out)?;
-        }
+        let (width, color) = output::of_stdout();
+        write_lines(&checks, width, Paint { color }, &mut out)?;
     }
     out.flush()?;
     Ok(ExitCode::from(u8::from(worst(&checks) == Level::Fail)))
