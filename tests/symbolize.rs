@@ -1,5 +1,8 @@
 //! Names of real functions: of this test binary, of the C library, of small ELF files made here.
 
+// Its helpers are part of the tests: what they cannot read fails the test.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

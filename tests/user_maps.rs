@@ -72,122 +72,118 @@ fn frames(maps: &mut Maps, stacks: &mut Stacks, pid: i32, ips: &[u64]) -> Vec<(S
     frames.map(|frame| (name(maps.objects().get(frame.object)), frame.offset)).collect()
 }
 
+const STORIES: &[(&str, &[Step])] = &[
+    (
+        "an address is an offset in its file",
+        &[
+            Map(7, 0x1000, 0x1000, 0x5000, "/a"),
+            At(7, 0x1234, "/a", 0x5234),
+            At(7, 0x2000, UNKNOWN, 0x2000),
+            At(8, 0x1234, UNKNOWN, 0x1234),
+        ],
+    ),
+    (
+        "memory without a file belongs to the process that mapped it",
+        &[
+            Map(7, 0x1000, 0x1000, 0x5000, "//anon"),
+            At(7, 0x1234, "anon 7", 0x1234),
+            Fork(8, 8, 7),
+            At(8, 0x1234, "anon 7", 0x1234),
+        ],
+    ),
+    (
+        "what is mapped over is gone",
+        &[
+            Map(7, 0x1000, 0x3000, 0, "/a"),
+            At(7, 0x2010, "/a", 0x1010),
+            Map(7, 0x2000, 0x1000, 0, "/b"),
+            At(7, 0x2010, "/b", 0x10),
+            At(7, 0x3010, "/a", 0x2010),
+        ],
+    ),
+    (
+        "a child has its parent's maps, then its own",
+        &[
+            Map(7, 0x1000, 0x1000, 0, "/a"),
+            Fork(8, 8, 7),
+            At(8, 0x1010, "/a", 0x10),
+            Map(8, 0x1000, 0x1000, 0, "/b"),
+            At(8, 0x1010, "/b", 0x10),
+            At(7, 0x1010, "/a", 0x10),
+            Map(7, 0x3000, 0x1000, 0, "/c"),
+            At(8, 0x3010, UNKNOWN, 0x3010),
+        ],
+    ),
+    (
+        "a thread shares its process' maps",
+        &[Map(7, 0x1000, 0x1000, 0, "/a"), Fork(7, 9, 7), Exit(7, 9), At(7, 0x1010, "/a", 0x10)],
+    ),
+    (
+        "exec drops the maps, a new name does not",
+        &[
+            Map(7, 0x1000, 0x1000, 0, "/a"),
+            Name(7),
+            At(7, 0x1010, "/a", 0x10),
+            Exec(7),
+            At(7, 0x1010, UNKNOWN, 0x1010),
+            Map(7, 0x1000, 0x1000, 0, "/b"),
+            At(7, 0x1010, "/b", 0x10),
+        ],
+    ),
+    (
+        "exec of the child leaves the parent's maps",
+        &[
+            Map(7, 0x1000, 0x1000, 0, "/a"),
+            Fork(8, 8, 7),
+            Exec(8),
+            At(7, 0x1010, "/a", 0x10),
+            At(8, 0x1010, UNKNOWN, 0x1010),
+        ],
+    ),
+    (
+        "threads run on after the first one ended",
+        &[Map(7, 0x1000, 0x1000, 0, "/a"), Exit(7, 7), At(7, 0x1010, "/a", 0x10)],
+    ),
+    (
+        "a reused pid has nothing of the process before it",
+        &[
+            Map(7, 0x1000, 0x1000, 0, "/a"),
+            Map(5, 0x8000, 0x1000, 0, "/sh"),
+            Exit(7, 7),
+            Fork(7, 7, 5),
+            At(7, 0x1010, UNKNOWN, 0x1010),
+            At(7, 0x8010, "/sh", 0x10),
+            Fork(7, 7, 99),
+            At(7, 0x8010, UNKNOWN, 0x8010),
+        ],
+    ),
+    (
+        "a fork without a time is no fork",
+        &[Map(5, 0x8000, 0x1000, 0, "/sh"), Old(7, 5), At(7, 0x8010, UNKNOWN, 0x8010)],
+    ),
+    (
+        "the kernel and foreign pid namespaces map nothing",
+        &[
+            Map(-1, 0x1000, 0x1000, 0, "[kernel.kallsyms]_text"),
+            Map(0, 0x1000, 0x1000, 0, "/a"),
+            At(-1, 0x1010, UNKNOWN, 0x1010),
+            At(0, 0x1010, UNKNOWN, 0x1010),
+        ],
+    ),
+    (
+        "pages of the kernel",
+        &[
+            Map(7, 0x7000, 0x2000, 0, "[vdso]"),
+            At(7, 0x7b20, "[vdso]", 0xb20),
+            At(7, 0xffff_ffff_ff60_0400, "[vsyscall]", 0x400),
+            At(8, 0xffff_ffff_ff60_0400, "[vsyscall]", 0x400),
+        ],
+    ),
+];
+
 #[test]
 fn stories_of_processes() {
-    let stories: &[(&str, &[Step])] = &[
-        (
-            "an address is an offset in its file",
-            &[
-                Map(7, 0x1000, 0x1000, 0x5000, "/a"),
-                At(7, 0x1234, "/a", 0x5234),
-                At(7, 0x2000, UNKNOWN, 0x2000),
-                At(8, 0x1234, UNKNOWN, 0x1234),
-            ],
-        ),
-        (
-            "memory without a file belongs to the process that mapped it",
-            &[
-                Map(7, 0x1000, 0x1000, 0x5000, "//anon"),
-                At(7, 0x1234, "anon 7", 0x1234),
-                Fork(8, 8, 7),
-                At(8, 0x1234, "anon 7", 0x1234),
-            ],
-        ),
-        (
-            "what is mapped over is gone",
-            &[
-                Map(7, 0x1000, 0x3000, 0, "/a"),
-                At(7, 0x2010, "/a", 0x1010),
-                Map(7, 0x2000, 0x1000, 0, "/b"),
-                At(7, 0x2010, "/b", 0x10),
-                At(7, 0x3010, "/a", 0x2010),
-            ],
-        ),
-        (
-            "a child has its parent's maps, then its own",
-            &[
-                Map(7, 0x1000, 0x1000, 0, "/a"),
-                Fork(8, 8, 7),
-                At(8, 0x1010, "/a", 0x10),
-                Map(8, 0x1000, 0x1000, 0, "/b"),
-                At(8, 0x1010, "/b", 0x10),
-                At(7, 0x1010, "/a", 0x10),
-                Map(7, 0x3000, 0x1000, 0, "/c"),
-                At(8, 0x3010, UNKNOWN, 0x3010),
-            ],
-        ),
-        (
-            "a thread shares its process' maps",
-            &[
-                Map(7, 0x1000, 0x1000, 0, "/a"),
-                Fork(7, 9, 7),
-                Exit(7, 9),
-                At(7, 0x1010, "/a", 0x10),
-            ],
-        ),
-        (
-            "exec drops the maps, a new name does not",
-            &[
-                Map(7, 0x1000, 0x1000, 0, "/a"),
-                Name(7),
-                At(7, 0x1010, "/a", 0x10),
-                Exec(7),
-                At(7, 0x1010, UNKNOWN, 0x1010),
-                Map(7, 0x1000, 0x1000, 0, "/b"),
-                At(7, 0x1010, "/b", 0x10),
-            ],
-        ),
-        (
-            "exec of the child leaves the parent's maps",
-            &[
-                Map(7, 0x1000, 0x1000, 0, "/a"),
-                Fork(8, 8, 7),
-                Exec(8),
-                At(7, 0x1010, "/a", 0x10),
-                At(8, 0x1010, UNKNOWN, 0x1010),
-            ],
-        ),
-        (
-            "threads run on after the first one ended",
-            &[Map(7, 0x1000, 0x1000, 0, "/a"), Exit(7, 7), At(7, 0x1010, "/a", 0x10)],
-        ),
-        (
-            "a reused pid has nothing of the process before it",
-            &[
-                Map(7, 0x1000, 0x1000, 0, "/a"),
-                Map(5, 0x8000, 0x1000, 0, "/sh"),
-                Exit(7, 7),
-                Fork(7, 7, 5),
-                At(7, 0x1010, UNKNOWN, 0x1010),
-                At(7, 0x8010, "/sh", 0x10),
-                Fork(7, 7, 99),
-                At(7, 0x8010, UNKNOWN, 0x8010),
-            ],
-        ),
-        (
-            "a fork without a time is no fork",
-            &[Map(5, 0x8000, 0x1000, 0, "/sh"), Old(7, 5), At(7, 0x8010, UNKNOWN, 0x8010)],
-        ),
-        (
-            "the kernel and foreign pid namespaces map nothing",
-            &[
-                Map(-1, 0x1000, 0x1000, 0, "[kernel.kallsyms]_text"),
-                Map(0, 0x1000, 0x1000, 0, "/a"),
-                At(-1, 0x1010, UNKNOWN, 0x1010),
-                At(0, 0x1010, UNKNOWN, 0x1010),
-            ],
-        ),
-        (
-            "pages of the kernel",
-            &[
-                Map(7, 0x7000, 0x2000, 0, "[vdso]"),
-                At(7, 0x7b20, "[vdso]", 0xb20),
-                At(7, 0xffff_ffff_ff60_0400, "[vsyscall]", 0x400),
-                At(8, 0xffff_ffff_ff60_0400, "[vsyscall]", 0x400),
-            ],
-        ),
-    ];
-    for (story, steps) in stories {
+    for (story, steps) in STORIES {
         let (mut maps, mut stacks) = (Maps::default(), Stacks::default());
         for (time, &step) in (1..).zip(*steps) {
             let time = if matches!(step, Old(..)) { 0 } else { time };

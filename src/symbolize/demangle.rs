@@ -186,4 +186,28 @@ mod tests {
             assert!(demangle(name.as_bytes()).len() <= OUTPUT_LIMIT + 3);
         }
     }
+
+    #[test]
+    fn damaged_names_come_back_in_some_form() {
+        const NAMES: [&[u8]; 4] = [
+            b"_ZNSt6vectorIiSaIiEE9push_backERKi",
+            b"_ZZN3FooclIJiRKSsEEEDTclfp_EET_ENKUlvE_clEv",
+            b"_RINvNtC3std3mem8align_ofFG_RL0_hEuE",
+            b"_ZN4core3ptr85drop_in_place$LT$std..rt..lang_start$u7b$$u7d$$GT$17h0123456789abcdefE",
+        ];
+        let bytes = b"_ZNIJESTLKRFGDXAC019.$\xff";
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for round in 0..20_000 {
+            let mut name = NAMES[round % NAMES.len()].to_vec();
+            for _ in 0..1 + round % 3 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let (at, byte) = (random as usize % name.len(), (random >> 32) as usize);
+                name[at] = bytes[byte % bytes.len()];
+            }
+            let text = demangle(&name);
+            assert!(!text.is_empty() && text.len() <= OUTPUT_LIMIT + 3, "{name:?}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! (object, offset) -> the function's name, or the reason why there is none.
 //!
-//! In: [`UserFrame`]s, at report time, and the book of objects. Symbols are read from ELF files
-//! (at their recorded path, in debug directories, in caches of perf and debuginfod) and from the
-//! `perf-PID.map` files that JIT compilers write. Out: names, demangled. A file that is not the one
-//! that was recorded gives none: its names would be wrong without looking so.
+//! In: frames ([`UserFrame`](crate::model::UserFrame)) at report time, and the book of objects.
+//! Symbols are read from ELF files (at their recorded path, in debug directories, in caches of perf
+//! and debuginfod) and from the `perf-PID.map` files that JIT compilers write. Out: names,
+//! demangled. A file that is not the one that was recorded gives none: its names would be wrong
+//! without looking so.
 //!
 //! Names come from the machine: whoever prints them escapes them.
 
