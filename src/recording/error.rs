@@ -19,7 +19,7 @@ pub enum ReadError {
         /// Its first bytes, as text.
         start: String,
     },
-    /// `"PERFFILE"`, the format before Linux 2.6.34 or so.
+    /// `"PERFFILE"`, the format of 2009.
     #[error("a perf.data file of the first format (\"PERFFILE\"), which no perf of today writes")]
     FirstFormat,
     /// Written on a machine of the other byte order.
@@ -106,7 +106,7 @@ impl ReadError {
                 "record again without -z; `perf inject` leaves the records compressed"
             }
             ReadError::BigEndian => "read it on a machine of its own byte order",
-            ReadError::FirstFormat => "record again with a perf of Linux 2.6.34 or later",
+            ReadError::FirstFormat => "record again with a perf of today",
             ReadError::TooShort { .. } => "the file was cut; copy it again",
             _ => return None,
         };
@@ -150,8 +150,8 @@ pub enum RepairError {
     /// What is left of it cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// perf was killed before it wrote the tracepoint formats, and they stand nowhere else.
-    #[error("perf was killed before it wrote the formats of its tracepoints into the file")]
+    /// perf writes the tracepoint formats last, and they stand nowhere else.
+    #[error("the formats of its tracepoints, which perf writes last, are missing from the file")]
     NoFormats,
     /// Not one whole record.
     #[error("the file holds no whole record")]

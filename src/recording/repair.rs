@@ -44,7 +44,9 @@ pub fn repair(path: &Path) -> Result<Repaired, RepairError> {
         return Ok(Repaired::Good);
     }
     let block = sections.block(&mut Vec::new())?;
-    if block.is_none() && has_tracepoints(&mut sections, &header)? {
+    // Also the proof that the attrs can be read: nothing is written into a file that is not one.
+    let tracepoints = has_tracepoints(&mut sections, &header)?;
+    if tracepoints && block.is_none() {
         return Err(RepairError::NoFormats);
     }
     let data_end = find_data_end(&mut sections, &header)?;

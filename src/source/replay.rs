@@ -78,6 +78,11 @@ impl Replay {
         std::mem::take(&mut self.origin)
     }
 
+    /// Where the records stand in the file, and whether the recorder said so.
+    pub fn data(&self) -> DataRange {
+        self.data
+    }
+
     /// Bytes of records handed out so far, of [`len`](Self::len).
     pub fn position(&self) -> u64 {
         self.next_record() - self.data.start

@@ -1,6 +1,6 @@
 //! Files that were made to harm: each gives an error or a warning, in bounded time and memory.
 
-use lockprof::recording::ReadError;
+use lockprof::recording::{ReadError, Repaired, repair};
 use lockprof::source::{Replay, Round};
 
 use crate::made::{Small, drain, records};
@@ -170,6 +170,30 @@ fn every_byte_of_a_small_recording_can_be_wrong() {
             let Ok(mut replay) = Replay::from_bytes(bytes) else { continue };
             let mut round = Round::default();
             while replay.next_round(&mut round).is_ok_and(|more| more) {}
+        }
+    }
+}
+
+#[test]
+fn what_repair_has_mended_is_good_whichever_byte_was_wrong() {
+    let small = Small::new();
+    let whole = small.finished();
+    let data_end = (word(&whole, DATA) + word(&whole, DATA + 8)) as usize;
+    let mut killed = whole[..data_end].to_vec();
+    put(&mut killed, DATA + 8, 0);
+    put(&mut killed, FLAGS, 0);
+    for at in 0..killed.len() {
+        let mut bytes = killed.clone();
+        bytes[at] ^= 0xff;
+        std::fs::remove_file(&small.path).unwrap();
+        std::fs::write(&small.path, &bytes).unwrap();
+        match repair(&small.path) {
+            Ok(Repaired::Mended { .. }) => {
+                assert_eq!(repair(&small.path).unwrap(), Repaired::Good, "byte {at}");
+                Replay::open(&small.path).unwrap();
+            }
+            Ok(Repaired::Good) => {}
+            Err(_) => assert_eq!(std::fs::read(&small.path).unwrap(), bytes, "byte {at}"),
         }
     }
 }

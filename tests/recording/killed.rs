@@ -122,6 +122,6 @@ fn a_good_file_of_perf_is_left_as_it_is_and_one_without_formats_is_refused() {
     killed[48..56].fill(0);
     fs::write(&path, &killed).unwrap();
     let error = repair(&path).unwrap_err();
-    assert!(error.to_string().contains("before it wrote the formats"), "{error}");
+    assert!(error.to_string().contains("which perf writes last, are missing"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), killed);
 }

@@ -105,7 +105,11 @@ fn perf_lock_contention_reports_the_same_of_a_rewritten_recording() {
         let output = perf(&["lock", "contention"], file).unwrap();
         assert!(output.status.success());
         let text = [output.stdout, output.stderr].concat();
-        String::from_utf8_lossy(&text).into_owned()
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(text.contains("contended"), "{text}");
+        // When events were lost perf counts all records: ours has one FINISHED_ROUND more where
+        // perf stopped in the middle of a round.
+        text.lines().filter(|line| !line.starts_with("Processed")).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(report(&theirs), report(&ours));
 }
