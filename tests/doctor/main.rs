@@ -1,0 +1,6 @@
+//! Doctor: every check and hint on machines that do not exist, and all of it on the one that does.
+
+mod checks;
+mod command;
+mod hints;
+mod machine;
