@@ -1,5 +1,7 @@
 //! Bad input, through the program itself: what it says, what it suggests, its exit status.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;

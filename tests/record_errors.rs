@@ -4,6 +4,8 @@
 //! The exit status of a command that was recorded is its own; 127 and 126 as a shell gives them when
 //! it cannot be run; 125 when lockprof itself fails; 2 when there is no command.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,9 +22,9 @@ fn may_record() -> bool {
     let perfmon = Capabilities::own().is_ok_and(Capabilities::perfmon);
     let traceable = Tracefs::find()
         .and_then(|tracefs| tracefs.tracepoints(&["lock:contention_begin"]))
-        .inspect_err(|error| eprintln!("skipped: {error}"));
+        .inspect_err(|error| println!("skipped: {error}"));
     if !root || !perfmon {
-        eprintln!("skipped: only root with CAP_PERFMON can record and take rights away");
+        println!("skipped: only root with CAP_PERFMON can record and take rights away");
     }
     root && perfmon && traceable.is_ok()
 }
@@ -96,7 +98,7 @@ fn a_command_that_cannot_be_run_ends_as_in_a_shell_and_leaves_no_recording() {
 }
 
 /// Root without the capabilities named, as in a container.
-fn without<'a>(capabilities: &'a str) -> [&'a str; 5] {
+fn without(capabilities: &str) -> [&str; 5] {
     ["setpriv", "--bounding-set", capabilities, "--inh-caps", capabilities]
 }
 
@@ -117,7 +119,7 @@ fn an_ordinary_user_is_told_what_is_missing_and_each_command() {
         return;
     }
     if Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
-        eprintln!("skipped: perf_event_paranoid lets every user trace here");
+        println!("skipped: perf_event_paranoid lets every user trace here");
         return;
     }
     let place = directory();
@@ -278,7 +280,7 @@ fn a_disk_that_fills_up_ends_the_recording_and_what_fits_can_be_read() {
     let output = in_own_mounts(script, place.path());
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
-        eprintln!("skipped: this machine wrote less than 6 MiB in 3 s");
+        println!("skipped: this machine wrote less than 6 MiB in 3 s");
         return;
     }
     assert_said(&output, 125, "no space left for the recording after", &["free some space"]);
