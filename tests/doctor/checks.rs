@@ -226,11 +226,11 @@ fn counters_rings_files_and_disk() {
             "8,208 KiB, 10,256 KiB allowed",
             "",
         ),
-        (small(Some(mib), Some(516), 2), "locked memory", Warn, "3,088 KiB allowed", "-m 128"),
+        (small(Some(mib), Some(516), 2), "locked memory", Fail, "3,088 KiB allowed", "-m 128"),
         (
             small(Some(0), Some(516), 2),
             "locked memory",
-            Warn,
+            Fail,
             "2,064 KiB",
             "perf_event_mlock_kb=2052",
         ),
