@@ -51,7 +51,7 @@ impl Failure {
         if self.is_broken_pipe() {
             return ExitCode::SUCCESS;
         }
-        eprintln!("error: {}", escaped(&format!("{:#}", self.error)));
+        eprintln!("error: {}", escaped(&sentence(&self.error)));
         if let Some(hint) = &self.hint {
             eprintln!("\nhint: {}", escaped_lines(hint));
         }
@@ -72,7 +72,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)
+        f.write_str(&sentence(&self.error))
     }
 }
 
@@ -88,7 +88,7 @@ pub fn note(text: impl Display) {
 
 /// Says what went wrong, when the work is done all the same.
 pub fn error(error: &anyhow::Error) {
-    eprintln!("error: {}", escaped(&format!("{error:#}")));
+    eprintln!("error: {}", escaped(&sentence(error)));
 }
 
 /// A text of several lines that is escaped already.
@@ -110,7 +110,62 @@ pub fn clear_status() {
     }
 }
 
+/// The error and its causes, each said once: many errors of ours quote their cause already. Numbers of
+/// system errors, which the words before them repeat, are left out.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    let mut last = String::new();
+    for cause in error.chain() {
+        let words = without_numbers(&cause.to_string());
+        if !last.ends_with(&words) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &words;
+        }
+        last = words;
+    }
+    text
+}
+
+/// Takes every ` (os error 2)` out.
+fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit()).strip_prefix(')');
+        kept += rest.unwrap_or(part);
+    }
+    kept
+}
+
 /// Hints have several lines; each is escaped by itself.
 fn escaped_lines(text: &str) -> String {
     text.lines().map(|line| escaped(line).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read x: {0}")]
+    struct Quoting(#[source] io::Error);
+
+    #[test]
+    fn a_cause_is_said_once_and_without_its_number() {
+        let gone = || io::Error::from_raw_os_error(2);
+        let said = [
+            (anyhow!(Quoting(gone())), "cannot read x: No such file or directory"),
+            (anyhow!(gone()).context("cannot read y"), "cannot read y: No such file or directory"),
+            (
+                anyhow!(Quoting(gone())).context("no report"),
+                "no report: cannot read x: No such file or directory",
+            ),
+            (anyhow!("open of x (os error 13), twice"), "open of x, twice"),
+        ];
+        for (error, expected) in said {
+            assert_eq!(sentence(&error), expected);
+        }
+    }
 }

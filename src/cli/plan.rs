@@ -2,6 +2,8 @@
 //!
 //! In: arguments, and a look at the machine. Out: a [`RecordPlan`], or why there can be none.
 
+use std::path::Path;
+
 use lockprof_collectors::Collector;
 use lockprof_collectors::contention::Contention;
 use lockprof_collectors::cpu::{Cpu, CpuEvent};
@@ -12,6 +14,7 @@ use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
 use lockprof_collectors::sideband::Sideband;
 
 use super::args::RecordArgs;
+use super::checks::mount_tracefs;
 
 /// Inherited events for a task, above which the target is followed system-wide instead.
 ///
@@ -91,11 +94,13 @@ impl RecordPlan {
         let target = target(args)?;
         let system = System::read()?;
         let cpus = cpus(args.cpus.as_deref(), &system.cpus_online)?;
+        // Where that fails, the next line says what is missing.
+        let mounted = mount_tracefs().ok().flatten();
         let tracefs = Tracefs::find()?;
         let (events, collectors) = events(args, &tracefs)?;
         let mut plan = RecordPlan {
             follow: false,
-            notes: Vec::new(),
+            notes: mounted.into_iter().map(mounted_note).collect(),
             events,
             collectors,
             tracefs,
@@ -136,6 +141,10 @@ impl RecordPlan {
         let (events, ring_pages, clockid) = (self.events.clone(), self.ring_pages, self.clockid);
         Plan { events, scope, ring_pages, clockid }
     }
+}
+
+fn mounted_note(place: &Path) -> String {
+    format!("tracefs was not mounted anywhere; it is mounted at {} now", place.display())
 }
 
 fn target(args: &RecordArgs) -> Result<Target, PlanError> {

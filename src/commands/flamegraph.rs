@@ -5,9 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
-
-use super::input;
+use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{self, FlamegraphArgs};
 use crate::cli::messages::{self, Failure};
@@ -40,7 +38,7 @@ pub(super) fn draw(report: &Report, weight: Weight, path: &Path) -> Result<(), F
         FlameGraph { weight }.render(report, &mut out)?;
         out.flush()
     };
-    write().with_context(|| format!("cannot write `{}`", path.display()))?;
+    write().map_err(|error| output::not_written(path, error))?;
     if report.rows.is_empty() && report.cpu_stacks.is_empty() {
         messages::note("no lock waits recorded; the picture says so");
     }

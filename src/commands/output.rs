@@ -2,7 +2,9 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
+use crate::cli::checks;
 use crate::cli::messages::Failure;
 use crate::render::Renderer;
 use crate::report::Report;
@@ -29,6 +31,13 @@ fn width(stream: impl AsFd) -> usize {
 fn color(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     stream.is_terminal() && !refused
+}
+
+/// Why a file could not be written, and what to type instead.
+pub(super) fn not_written(path: &Path, error: impl Into<anyhow::Error>) -> Failure {
+    let error = error.into();
+    let hint = checks::output_hint(path, error.as_ref());
+    Failure::new(error.context(format!("cannot write `{}`", path.display()))).hint(hint)
 }
 
 /// Writes a report to stdout.

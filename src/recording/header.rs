@@ -74,7 +74,7 @@ impl FileHeader {
     /// Reads the header of a file of `len` bytes whose first ones are `start`.
     pub(super) fn parse(start: &[u8], len: u64) -> Result<FileHeader, ReadError> {
         let size = check_kind(start)?;
-        let short = ReadError::TooShort { len, header: HEADER_SIZE };
+        let short = ReadError::TooShort { len: start.len() as u64, header: HEADER_SIZE };
         let mut cursor = Cursor::new(start.get(16..).unwrap_or_default());
         let header = Self::parse_fields(&mut cursor).ok_or(short)?;
         if size < HEADER_SIZE {

@@ -113,7 +113,7 @@ pub struct Space {
 impl Facts {
     /// Looks at this machine, and at a program when one is given.
     pub fn gather(program: Option<&Path>) -> Facts {
-        let cpus = online_cpus().unwrap_or_default();
+        let cpus = online_cpus().unwrap_or_else(|_| usable_cpus());
         let (tracefs, formats) = tracing(Tracefs::find());
         let refusal = trial(&formats, &cpus).err();
         Facts {
@@ -179,6 +179,12 @@ impl Space {
     }
 }
 
+/// Without `/sys`: as many CPUs as this process may run on.
+fn usable_cpus() -> Vec<u32> {
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    (0..u32::try_from(count).unwrap_or(1)).collect()
+}
+
 /// How it stands with tracefs, and the tracepoints of ours that it has.
 fn tracing(found: Result<Tracefs, TracefsError>) -> (Tracing, Tracepoints) {
     let looked_up = found.and_then(|tracefs| {
@@ -206,7 +212,9 @@ impl From<TracefsError> for Tracing {
 }
 
 fn tracefs_known() -> bool {
-    text_of("/proc/filesystems").split_whitespace().any(|word| word == "tracefs")
+    let list = text_of("/proc/filesystems");
+    // Without the list there is no reason to think that the kernel has none.
+    list.is_empty() || list.split_whitespace().any(|word| word == "tracefs")
 }
 
 fn known(tracefs: &Tracing, formats: &Tracepoints, names: &[&str]) -> Option<bool> {

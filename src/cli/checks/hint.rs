@@ -23,6 +23,7 @@ use super::rights::{CONTAINER, MOUNT, Missing};
 use super::{Facts, Tracing, limits, workload};
 use crate::recording::WriteError;
 use crate::render::paragraph::wrap;
+use crate::source::LiveError;
 
 /// Columns of a sentence behind `hint: `.
 const COLUMNS: usize = 92;
@@ -93,18 +94,31 @@ fn hint_from(error: &(dyn Error + 'static), facts: &dyn Fn() -> Facts) -> Option
     None
 }
 
-/// What to do when `path` cannot be written.
-pub fn output_hint(path: &Path, error: &io::Error) -> Option<String> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let missing = directory.filter(|parent| !parent.exists());
-    let advice = match (error.kind(), missing) {
-        (ErrorKind::NotFound, Some(directory)) => {
-            let make = format!("mkdir -p {}", workload::quoted(directory.as_os_str()));
-            Advice::new("the directory does not exist. Make it first:", [make])
+/// What to do when `path` cannot be written, because of that error or one of its causes.
+pub fn output_hint(path: &Path, error: &(dyn Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let advice = match error.downcast_ref::<io::Error>() {
+            Some(error) => not_written(path, error),
+            None => error.downcast_ref::<WriteError>().and_then(|error| write(error, Some(path))),
+        };
+        if let Some(advice) = advice {
+            return Some(advice.text());
         }
-        _ => elsewhere(error)?,
-    };
-    Some(advice.text())
+        cause = error.source();
+    }
+    None
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Option<Advice> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match directory.filter(|parent| !parent.exists()) {
+        Some(missing) if error.kind() == ErrorKind::NotFound => {
+            let make = format!("mkdir -p {}", workload::quoted(missing.as_os_str()));
+            Some(Advice::new("the directory does not exist. Make it first:", [make]))
+        }
+        _ => elsewhere(error),
+    }
 }
 
 fn advice(error: &(dyn Error + 'static), facts: &dyn Fn() -> Facts) -> Option<Advice> {
@@ -117,8 +131,13 @@ fn advice(error: &(dyn Error + 'static), facts: &dyn Fn() -> Facts) -> Option<Ad
         Some(not_mounted(&facts()))
     } else if let Some(error) = error.downcast_ref::<WorkloadError>() {
         workload::advice(error)
+    } else if let Some(error) = error.downcast_ref::<LiveError>() {
+        match error {
+            LiveError::Session(error) => session(error, &facts()),
+            LiveError::Write(error) => write(error, None),
+        }
     } else {
-        error.downcast_ref::<WriteError>().and_then(write)
+        error.downcast_ref::<WriteError>().and_then(|error| write(error, None))
     }
 }
 
@@ -129,6 +148,9 @@ pub(super) fn session(error: &SessionError, facts: &Facts) -> Option<Advice> {
             Errno::PERM | Errno::ACCESS => Some(refused(facts)),
             Errno::NOSYS => Some(no_such_call()),
             Errno::NOENT => Some(no_such_event(facts)),
+            Errno::NOMEM => {
+                Some(Advice::new("take smaller rings:", ["lockprof record -m 128 ..."]))
+            }
             _ => None,
         },
         SessionError::TooManyFiles { .. } => Some(Advice::new(
@@ -242,12 +264,17 @@ fn no_such_event(facts: &Facts) -> Advice {
     )
 }
 
-fn write(error: &WriteError) -> Option<Advice> {
+fn write(error: &WriteError, path: Option<&Path>) -> Option<Advice> {
     match error {
         WriteError::DiskFull { .. } | WriteError::NoRoom => {
             Some(Advice::say("free some space, or choose a place on another disk with -o FILE."))
         }
-        WriteError::Io { source, .. } => elsewhere(source),
+        WriteError::Io { source, .. } => {
+            path.map_or_else(|| elsewhere(source), |path| not_written(path, source))
+        }
+        WriteError::Exists { path } if path.is_dir() => {
+            Some(Advice::say("it is a directory; name a file in it with -o FILE."))
+        }
         WriteError::Exists { .. } => None,
     }
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! In: files of the kernel, limits, one event that is opened on trial. Out: [`Check`]s, each with the
-//! command that mends it, and hints for errors, made from the same facts. Only [`facts`] and
-//! [`mount_tracefs`] look at or touch the machine; the rest is pure, so that tests may be any machine.
+//! command that mends it, and hints for errors, made from the same facts. From [`Facts`] on all is
+//! pure, so that tests may be any machine; hints about a file look at that file.
 
 mod facts;
 mod hint;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ReadCache};
 
-use super::Check;
+use super::{Check, workload};
 
 /// A program that was asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,14 +103,16 @@ fn debug_places(build_id: &str) -> Vec<PathBuf> {
 pub(super) fn debug_files(program: &Program) -> Check {
     const NAME: &str = "debug file";
     let path = program.path.display();
+    let quoted = workload::quoted(program.path.as_os_str());
     match &program.debug {
         Debug::Unreadable(why) => {
-            Check::fail(NAME, format!("{path}: {why}"), format!("type -a {path}"))
+            let look = if quoted.contains('/') { "ls -ld" } else { "type -a" };
+            Check::fail(NAME, format!("{path}: {why}"), format!("{look} {quoted}"))
         }
         Debug::NotElf => Check::warn(
             NAME,
             format!("{path} is no ELF file; ask about the interpreter that it names"),
-            format!("head -n 1 {path}"),
+            format!("head -n 1 {quoted}"),
         ),
         Debug::Inside => Check::ok(NAME, format!("{path} has its symbols in itself")),
         Debug::File(debug) => Check::ok(NAME, format!("{} for {path}", debug.display())),
@@ -118,7 +120,7 @@ pub(super) fn debug_files(program: &Program) -> Check {
             NAME,
             format!("none for {path} (build id {id}); only exported functions have names"),
             format!(
-                "sudo apt install debian-goodies && find-dbgsym-packages {path}\n\
+                "sudo apt install debian-goodies && find-dbgsym-packages {quoted}\n\
                  DEBUGINFOD_URLS=https://debuginfod.debian.net debuginfod-find debuginfo {id}"
             ),
         ),

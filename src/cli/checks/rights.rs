@@ -157,10 +157,18 @@ impl Missing {
             let reason = format!("{} is closed to this user", path.display());
             missing.add(reason, &[OPEN_TRACEFS]);
         }
-        if facts.kallsyms == Addresses::Hidden {
-            let setting = facts.sysctls.kptr_restrict.unwrap_or_default();
-            let reason = format!("kptr_restrict is {setting} and hides kernel symbols");
-            missing.add(reason, &show_addresses(facts));
+        match (facts.kallsyms, facts.sysctls.kptr_restrict) {
+            (Addresses::Hidden, Some(0)) if missing.commands.contains(&ALLOW_ALL) => {}
+            (Addresses::Hidden, Some(0)) => {
+                let reason = "kernel symbols are hidden from users without CAP_SYSLOG".to_owned();
+                missing.add(reason, &show_addresses(facts));
+            }
+            (Addresses::Hidden, setting) => {
+                let setting = setting.map_or("unknown".to_owned(), |setting| setting.to_string());
+                let reason = format!("kptr_restrict is {setting} and hides kernel symbols");
+                missing.add(reason, &show_addresses(facts));
+            }
+            (Addresses::Visible | Addresses::Missing, _) => {}
         }
         missing
     }

@@ -29,7 +29,7 @@ use lockprof_collectors::workload::Workload;
 use self::analysis::{Analysis, Listener};
 use self::ending::Ending;
 use self::watch::Watch;
-use super::flamegraph;
+use super::{flamegraph, output};
 use crate::cli::args::{EXEC_STUB, RecordArgs};
 use crate::cli::checks;
 use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
@@ -43,7 +43,7 @@ pub(super) use summary::draw;
 pub(super) fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let status = if args.command.is_empty() { 2 } else { STATUS_OF_RECORD };
     let outcome = record(args).map_err(|failure| failure.or_status(status))?;
-    summary::print(args, &outcome)?;
+    summary::print(args, &outcome).map_err(|failure| failure.or_status(status))?;
     Ok(ExitCode::from(outcome.status))
 }
 
@@ -87,7 +87,10 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let picture = args.svg.as_ref().map(|_| pipeline.report(&flamegraph::query()));
     let status = watch.wait_for_command(workload, &ended)?;
     match failure {
-        Some(failure) => Err(Failure::new(failure).or_status(STATUS_OF_RECORD)),
+        Some(failure) => {
+            let hint = checks::hint(&failure);
+            Err(Failure::new(failure).hint(hint).or_status(STATUS_OF_RECORD))
+        }
         None => Ok(Outcome { report: pipeline.report(&summary::query()), picture, status }),
     }
 }
@@ -152,13 +155,13 @@ fn open_on_target(
 }
 
 fn create(path: &Path, origin: &Origin, plan: &RecordPlan) -> Result<Writer, Failure> {
-    let cannot = || format!("cannot write `{}`", path.display());
     let tracing = before::tracing_data(plan).context("cannot describe the tracepoints")?;
-    let old = keep_old(path).with_context(cannot)?;
+    let old = keep_old(path).map_err(|error| output::not_written(path, error))?;
     if let Some(old) = old {
         messages::note(format_args!("the recording that was there is now {}", old.display()));
     }
-    Ok(Writer::create(path, origin, &tracing).with_context(cannot)?)
+    let created = Writer::create(path, origin, &tracing);
+    created.map_err(|error| output::not_written(path, error))
 }
 
 fn spawn(

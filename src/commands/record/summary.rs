@@ -70,5 +70,8 @@ pub(super) fn explain_plan(error: PlanError) -> Failure {
 /// Why the events cannot be opened, and what to type.
 pub(super) fn explain_session(error: SessionError) -> Failure {
     let hint = checks::hint(&error);
+    let refused = matches!(error, SessionError::Syscall(_));
+    let error = anyhow::Error::new(error);
+    let error = if refused { error.context("cannot trace lock contention") } else { error };
     Failure::new(error).hint(hint)
 }
