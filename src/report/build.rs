@@ -315,6 +315,10 @@ fn trust(sources: &Sources<'_>, cells: &[Cell<'_>]) -> Trust {
     };
     let settings = origin.settings.as_ref();
     let mut notes = origin.warnings.clone();
+    let cut_bytes = origin.end.as_ref().map_or(0, |end| end.cut_bytes);
+    if cut_bytes > 0 {
+        notes.push(format!("the disk was full: the last {cut_bytes} bytes of records are missing"));
+    }
     notes.extend(settings.into_iter().flat_map(|settings| settings.notes.clone()));
     Trust {
         records: sources.records,

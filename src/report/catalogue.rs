@@ -119,13 +119,13 @@ pub(super) fn mmap_lock(lock_type: LockType, caller: &str) -> Proof {
         return Proof::Other;
     }
     let syscall = ENTRIES.iter().find_map(|prefix| caller.strip_prefix(prefix));
-    let other = |name: &&str| match name.strip_suffix('_') {
-        Some(_) => caller.starts_with(*name),
-        None => caller == *name,
+    let other = |name: &str| match name.strip_suffix('_') {
+        Some(_) => caller.starts_with(name),
+        None => caller == name,
     };
     if syscall.is_some_and(|name| SYSCALLS.contains(&name)) || FUNCTIONS.contains(&caller) {
         Proof::MmapLock
-    } else if OTHERS.iter().any(|name| other(&name)) {
+    } else if OTHERS.iter().any(|name| other(name)) {
         Proof::Other
     } else {
         Proof::Perhaps
