@@ -43,10 +43,6 @@ fn main() {
         let report = pipeline.report(&Query::default());
         assert_eq!(report.total.ended.count, records / 2);
     });
-    report("copying the bytes", records, || {
-        let bytes: usize = rounds.iter().map(|round| round.clone().bytes.len()).sum();
-        assert!(bytes > 0);
-    });
 }
 
 /// One pass over two rings: each is in order of time, the two are not.

@@ -73,6 +73,12 @@ impl Tasks {
         self.entries.len()
     }
 
+    /// Threads that events spoke of, whatever names and lives they had; the idle tasks left out.
+    pub fn threads(&self) -> u64 {
+        let ids: HashSet<TaskId> = self.entries.iter().map(|entry| entry.id).collect();
+        ids.iter().filter(|id| **id != TaskId::IDLE).count() as u64
+    }
+
     /// Whether no task was seen yet.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

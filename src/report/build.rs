@@ -5,14 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
-use lockprof_collectors::perf::attr::{event_type, flag, sample, software};
 
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
-use super::report::{
-    Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
-};
-use super::trust::Trust;
+use super::quality::{self, Named};
+use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Counts, Tasks};
@@ -21,7 +18,7 @@ use crate::model::{
     Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
 };
 use crate::order::OrderFaults;
-use crate::recording::{Origin, RecordedTarget};
+use crate::recording::Origin;
 use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::Objects;
@@ -73,13 +70,13 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let mut total = WaitStat::default();
     cells.iter().for_each(|cell| total.merge(cell.stat));
     let mut report = Report {
-        header: header(sources),
+        header: quality::header(sources),
         by: query.by,
         sort: query.sort,
         top: query.top,
         rows: rows(sources, &cells, query),
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
-        trust: trust(sources, &cells),
+        trust: quality::trust(sources, named(&cells)),
         total,
     };
     report.sort_rows();
@@ -171,6 +168,17 @@ fn is_lock(cell: &Cell<'_>, wanted: &str) -> bool {
     match address {
         Some(address) => cell.key.lock.is_some_and(|lock| lock.0 == address),
         None => spelling(&cell.lock.name) == spelling(wanted),
+    }
+}
+
+fn named(cells: &[Cell<'_>]) -> Named {
+    let wait = |wanted: &dyn Fn(&Cell<'_>) -> bool| -> Nanos {
+        cells.iter().filter(|cell| wanted(cell)).map(|cell| cell.stat.wait()).sum()
+    };
+    Named {
+        caller: wait(&|cell| cell.caller.is_some()),
+        lock: wait(&|cell| cell.lock.evidence != NameEvidence::Caller),
+        all: wait(&|_| true),
     }
 }
 
@@ -282,98 +290,6 @@ fn frame(kernel: &Kernel, ip: u64) -> String {
     match kernel.symbol(ip) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("{ip:#x}"),
-    }
-}
-
-fn header(sources: &Sources<'_>) -> Header {
-    let origin = sources.origin;
-    let target = match origin.settings.as_ref().map(|settings| &settings.target) {
-        Some(RecordedTarget::Command { command, .. }) => command.join(" "),
-        Some(RecordedTarget::Processes { pids }) => {
-            let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
-            format!("pid {}", pids.join(", "))
-        }
-        Some(RecordedTarget::System) => "the whole machine".into(),
-        None => origin.command_line.join(" "),
-    };
-    let span = sources.tables.span().unwrap_or_default();
-    let sampled = sources.cpu_samples > 0;
-    Header {
-        target,
-        kernel: origin.host.release.clone(),
-        cpus: origin.host.cpus_online,
-        elapsed: span.1.since(span.0),
-        threads: sources.tasks.len() as u64,
-        cpu_time: sampled.then(|| sources.tables.cpu_total().time),
-    }
-}
-
-fn trust(sources: &Sources<'_>, cells: &[Cell<'_>]) -> Trust {
-    let origin = sources.origin;
-    let share = |wanted: &dyn Fn(&Cell<'_>) -> bool| -> Nanos {
-        cells.iter().filter(|cell| wanted(cell)).map(|cell| cell.stat.wait()).sum()
-    };
-    let settings = origin.settings.as_ref();
-    let mut notes = origin.warnings.clone();
-    let cut_bytes = origin.end.as_ref().map_or(0, |end| end.cut_bytes);
-    if cut_bytes > 0 {
-        notes.push(format!("the disk was full: the last {cut_bytes} bytes of records are missing"));
-    }
-    notes.extend(settings.into_iter().flat_map(|settings| settings.notes.clone()));
-    Trust {
-        records: sources.records,
-        counts: sources.counts,
-        lost: sources.lost.iter().map(|(&cpu, &lost)| (cpu, lost)).collect(),
-        throttled: sources.throttled,
-        unreadable: sources.unreadable.clone(),
-        out_of_order: sources.order.out_of_order,
-        cpu_samples: sources.cpu_samples,
-        cpu_event: cpu_event(origin),
-        floor: origin.floor(),
-        caller_named: share(&|cell| cell.caller.is_some()),
-        lock_named: share(&|cell| cell.lock.evidence != NameEvidence::Caller),
-        wait: share(&|_| true),
-        kernel_symbols: sources.kernel_symbols.to_owned(),
-        folded_keys: sources.tables.folded() + sources.stacks.refused(),
-        rung: rung(origin),
-        recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
-        cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),
-        notes,
-    }
-}
-
-fn cpu_event(origin: &Origin) -> Option<(String, Nanos)> {
-    let clocks = [software::CPU_CLOCK, software::TASK_CLOCK];
-    let event = origin.events.iter().find(|event| match event.attr.kind {
-        event_type::SOFTWARE => clocks.contains(&event.attr.config),
-        event_type::TRACEPOINT => false,
-        _ => true,
-    })?;
-    let attr = &event.attr;
-    let period = match attr.has(flag::FREQ) {
-        true => 1_000_000_000u64.checked_div(attr.sample_period).unwrap_or(0),
-        false => attr.sample_period,
-    };
-    Some((event.name.clone(), Nanos(period)))
-}
-
-/// What was traced: the rung of the ladder that this recording stands on.
-fn rung(origin: &Origin) -> String {
-    let event = |name: &str| origin.events.iter().find(|event| event.name == name);
-    let begin = event("lock:contention_begin");
-    let traced = (begin.is_some(), event("lock:contention_end").is_some());
-    let no_callers = begin.is_some_and(|begin| !begin.attr.samples(sample::CALLCHAIN));
-    let rung = rung_of(traced, cpu_event(origin).is_some());
-    if no_callers { format!("{rung}; no callchains (-g), so no callers") } else { rung.to_owned() }
-}
-
-fn rung_of((begins, ends): (bool, bool), samples_cpus: bool) -> &'static str {
-    match (begins, ends, samples_cpus) {
-        (true, true, true) => "contention events and CPU samples",
-        (true, true, false) => "contention events; untraced spin is not seen without CPU samples",
-        (true, false, _) => "begins only: counts and sites, no wait times",
-        (false, _, true) => "CPU samples only: spinning is seen, sleeping is not",
-        (false, _, false) => "no contention events: nothing to report",
     }
 }
 

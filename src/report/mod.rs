@@ -8,6 +8,7 @@ mod catalogue;
 mod cpu_stacks;
 mod lock_name;
 mod merge;
+mod quality;
 #[allow(clippy::module_inception)]
 mod report;
 mod trust;

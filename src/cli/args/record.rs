@@ -1,0 +1,70 @@
+//! `lockprof record ...` as typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::DEFAULT_RECORDING;
+use crate::model::Nanos;
+
+/// Samples of each CPU a second: odd, to keep out of step with timers that tick at round rates.
+const DEFAULT_FREQUENCY: u64 = 997;
+
+/// `record`.
+#[derive(Args, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  lockprof record -- make -j8
+  lockprof record -p 4242 -d 30
+  lockprof record -a -d 10 -o all.data
+  lockprof record --svg waits.svg -- fio job.fio
+
+The exit status is the command's own; 125 when lockprof itself fails.")]
+pub struct RecordArgs {
+    /// Write the recording here; one that exists is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_RECORDING)]
+    pub output: PathBuf,
+    /// Record the whole machine
+    #[arg(short, long, conflicts_with_all = ["pid", "command"])]
+    pub all: bool,
+    /// Record these processes, with all their threads
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "command",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Vec<i32>,
+    /// Record only on these CPUs, as 0-3,8
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// Stop after this time: 30s, 2m
+    #[arg(short, long, value_name = "TIME")]
+    pub duration: Option<Nanos>,
+    /// Sample CPUs this many times a second
+    #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY,
+          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub frequency: u64,
+    /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
+    #[arg(long)]
+    pub no_cpu: bool,
+    /// Leave spinlocks out
+    #[arg(long)]
+    pub no_spin: bool,
+    /// Record callchains at the end of waits too, which `perf lock contention` needs
+    #[arg(long)]
+    pub perf_compat: bool,
+    /// Pages of each ring, a power of two
+    #[arg(short, long, value_name = "PAGES")]
+    pub mmap_pages: Option<u32>,
+    /// Draw a flame graph of the waits at the end
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// The command to run and record
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+impl RecordArgs {
+    /// As if nothing had been typed.
+    pub fn of_defaults() -> RecordArgs {
+        let output = PathBuf::from(DEFAULT_RECORDING);
+        RecordArgs { output, frequency: DEFAULT_FREQUENCY, ..RecordArgs::default() }
+    }
+}

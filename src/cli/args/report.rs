@@ -1,0 +1,238 @@
+//! `lockprof report ...` and `lockprof flamegraph ...` as typed: which recording, which waits, which
+//! form.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::DEFAULT_RECORDING;
+use crate::model::{Filter, GroupBy, LockTypePattern, Nanos, Query, SortKey};
+
+/// Which recording, and whose symbols.
+#[derive(Args, Debug, Default)]
+pub struct InputArgs {
+    /// A recording of lockprof or of perf
+    #[arg(value_name = "FILE", default_value = DEFAULT_RECORDING)]
+    pub file: PathBuf,
+    /// Symbols of the recorded kernel: a copy of its /proc/kallsyms, plain, .gz or .xz
+    #[arg(long, value_name = "FILE")]
+    pub kallsyms: Option<PathBuf>,
+}
+
+/// Which waits count.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Filters")]
+pub struct FilterArgs {
+    /// Only locks of this type: rwsem, rwsem:R, mutex, spinlock ...
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub lock_type: Vec<LockTypePattern>,
+    /// Only waits whose caller, or a wrapper below it, contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub caller: Vec<String>,
+    /// Only this lock, by name or by address (0xffff...)
+    #[arg(long, value_name = "LOCK")]
+    pub lock: Vec<String>,
+    /// Only tasks of this name
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
+    /// Only these processes
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub pid: Vec<i32>,
+    /// Only these threads
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub tid: Vec<i32>,
+    /// Only waits of at least this length: 10us, 1ms
+    #[arg(long, value_name = "TIME")]
+    pub min_wait: Option<Nanos>,
+    /// Only this part of the recording, from its start: 2s..5s, 10s.., ..500ms
+    #[arg(long, value_name = "A..B", value_parser = parse_range)]
+    pub time: Option<(Nanos, Nanos)>,
+}
+
+/// What perf's own computation cannot be narrowed by.
+const FILTERS: [&str; 9] =
+    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
+
+/// `report`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  lockprof report                                 rows by call site
+  lockprof report --by lock --lock-type rwsem     which rwsems
+  lockprof report --by task --min-wait 1ms        who waited long
+  lockprof report --time 2s..5s --stacks          full stacks of a part of it
+  lockprof report --format json | jq .rows        for other programs")]
+pub struct ReportArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub input: InputArgs,
+    /// What a row stands for
+    #[arg(long, value_enum, default_value_t)]
+    pub by: By,
+    /// What rows are sorted by, largest first
+    #[arg(long, value_enum, default_value_t)]
+    pub sort: Sort,
+    /// Rows to show; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Show the full stacks of each row, with their shares
+    #[arg(long)]
+    pub stacks: bool,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Compute as `perf lock contention --stack-skip 0` does, and say where lockprof differs
+    #[arg(long, conflicts_with_all = FILTERS)]
+    pub perf_compat: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filter: FilterArgs,
+}
+
+/// `flamegraph`.
+#[derive(Args, Debug)]
+pub struct FlamegraphArgs {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub input: InputArgs,
+    /// Write the picture here
+    #[arg(short, long, value_name = "FILE", default_value = "lockprof.svg")]
+    pub output: PathBuf,
+    /// What the width of a frame means
+    #[arg(long, value_enum, default_value_t)]
+    pub weight: Weight,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub filter: FilterArgs,
+}
+
+/// `--by`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// Lock type, call site and lock
+    #[default]
+    Site,
+    /// Lock
+    Lock,
+    /// Task
+    Task,
+}
+
+/// `--sort`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Sort {
+    /// Traced and spun time
+    #[default]
+    Wait,
+    /// Number of waits
+    Contended,
+    /// Traced time
+    WaitTotal,
+    /// Longest wait
+    WaitMax,
+    /// Shortest wait
+    WaitMin,
+    /// Mean wait
+    AvgWait,
+}
+
+/// `--format`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// All numbers, with a schema
+    Json,
+    /// One line a row
+    Csv,
+    /// One line a stack, for flame graph tools
+    Folded,
+}
+
+/// `--weight`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Weight {
+    /// Time waited: traced and spun
+    #[default]
+    Wait,
+    /// CPU time, by samples
+    Cpu,
+    /// Number of waits
+    Count,
+}
+
+impl FilterArgs {
+    /// The filter that was typed.
+    pub fn filter(&self) -> Filter {
+        Filter {
+            lock_type: self.lock_type.clone(),
+            caller: self.caller.clone(),
+            lock: self.lock.clone(),
+            comm: self.comm.clone(),
+            pid: self.pid.clone(),
+            tid: self.tid.clone(),
+            min_wait: self.min_wait.unwrap_or_default(),
+            time: self.time,
+        }
+    }
+}
+
+impl ReportArgs {
+    /// The question that was typed.
+    pub fn query(&self) -> Query {
+        Query {
+            by: self.by.into(),
+            sort: self.sort.into(),
+            top: self.top,
+            filter: self.filter.filter(),
+            stacks: self.stacks || self.format == Format::Folded,
+        }
+    }
+}
+
+impl From<By> for GroupBy {
+    fn from(by: By) -> GroupBy {
+        match by {
+            By::Site => GroupBy::Site,
+            By::Lock => GroupBy::Lock,
+            By::Task => GroupBy::Task,
+        }
+    }
+}
+
+impl From<Sort> for SortKey {
+    fn from(sort: Sort) -> SortKey {
+        match sort {
+            Sort::Wait => SortKey::Wait,
+            Sort::Contended => SortKey::Contended,
+            Sort::WaitTotal => SortKey::WaitTotal,
+            Sort::WaitMax => SortKey::WaitMax,
+            Sort::WaitMin => SortKey::WaitMin,
+            Sort::AvgWait => SortKey::AvgWait,
+        }
+    }
+}
+
+fn parse_range(text: &str) -> Result<(Nanos, Nanos), String> {
+    let (from, to) =
+        text.split_once("..").ok_or_else(|| format!("`{text}` is no range; write 2s..5s"))?;
+    let from = if from.is_empty() { Nanos::ZERO } else { from.parse()? };
+    let to = if to.is_empty() { Nanos(u64::MAX) } else { to.parse()? };
+    if from < to { Ok((from, to)) } else { Err(format!("`{text}` ends before it begins")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_range_may_be_open_on_either_side() {
+        let s = |n: u64| Nanos(n * 1_000_000_000);
+        assert_eq!(parse_range("2s..5s"), Ok((s(2), s(5))));
+        assert_eq!(parse_range("..5s"), Ok((s(0), s(5))));
+        assert_eq!(parse_range("2s.."), Ok((s(2), Nanos(u64::MAX))));
+        assert!(parse_range("5s..2s").is_err() && parse_range("5s").is_err());
+    }
+}
