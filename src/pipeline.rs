@@ -233,6 +233,7 @@ fn recorded(origin: &Origin) -> Recorded {
     Recorded {
         switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
         ends: any(&|e| is(e, "contention_end")),
+        no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// ```text
 /// begins = begun + phases + restarts + joined      begun + restarts = ended + open + uncertain
-/// ends   = ended + uncertain_ended + unmatched + joined_ends
+/// ends   = ended + uncertain_ended + unmatched + not_asked_for + joined_ends
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -32,6 +32,9 @@ pub struct Counts {
     pub uncertain_ended: u64,
     /// Ends without a begin.
     pub unmatched: u64,
+    /// Ends without a begin in a recording that left spinlocks out: `contention_end` has no flags to
+    /// leave them out by.
+    pub not_asked_for: u64,
     /// Ends of the rt-mutex inside an rw lock of PREEMPT_RT.
     pub joined_ends: u64,
     /// Begins and ends of tasks outside the target, left out of all of the above.
@@ -56,6 +59,7 @@ impl Counts {
             uncertain,
             uncertain_ended,
             unmatched,
+            not_asked_for,
             joined_ends,
             outside,
         } = *other;
@@ -72,6 +76,7 @@ impl Counts {
         self.uncertain += uncertain;
         self.uncertain_ended += uncertain_ended;
         self.unmatched += unmatched;
+        self.not_asked_for += not_asked_for;
         self.joined_ends += joined_ends;
         self.outside += outside;
     }
@@ -80,6 +85,11 @@ impl Counts {
     pub fn balance(&self) -> bool {
         self.begins == self.begun + self.phases + self.restarts + self.joined
             && self.begun + self.restarts == self.ended + self.open + self.uncertain
-            && self.ends == self.ended + self.uncertain_ended + self.unmatched + self.joined_ends
+            && self.ends
+                == self.ended
+                    + self.uncertain_ended
+                    + self.unmatched
+                    + self.not_asked_for
+                    + self.joined_ends
     }
 }

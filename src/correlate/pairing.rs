@@ -40,6 +40,8 @@ pub struct Recorded {
     pub switches: bool,
     /// When waits end: it has `lock:contention_end`.
     pub ends: bool,
+    /// Waits for spinlocks begin unseen: `record --no-spin`.
+    pub no_spin: bool,
 }
 
 /// What comes out.
@@ -102,6 +104,7 @@ pub struct Correlate {
     /// How many states of tasks there may be before the idle ones are forgotten.
     states_limit: usize,
     has_ends: bool,
+    no_spin: bool,
     losses: Losses,
     rwbase: Rwbase,
     counts: Counts,
@@ -117,6 +120,7 @@ impl Correlate {
             tasks: HashMap::new(),
             states_limit: STATES_KEPT,
             has_ends: recorded.ends,
+            no_spin: recorded.no_spin,
             losses: Losses::new(recorded.switches),
             rwbase: Rwbase::default(),
             counts: Counts::default(),
@@ -222,13 +226,13 @@ impl Correlate {
         if let Some(open) = self.cpus.get_mut(&cpu).and_then(|opens| take(opens, end.lock)) {
             return self.close(open, at.time, outcome, out);
         }
-        let Some(state) = self.tasks.get_mut(&end.who.task) else {
-            self.counts.unmatched += 1;
-            return;
-        };
-        state.touch(&self.losses, cpu, false);
-        match take(&mut state.opens, end.lock) {
+        let open = self.tasks.get_mut(&end.who.task).and_then(|state| {
+            state.touch(&self.losses, cpu, false);
+            take(&mut state.opens, end.lock)
+        });
+        match open {
             Some(open) => self.close(open, at.time, outcome, out),
+            None if self.no_spin => self.counts.not_asked_for += 1,
             None => self.counts.unmatched += 1,
         }
     }

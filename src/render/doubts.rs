@@ -125,6 +125,8 @@ fn faults(report: &Report) -> Vec<String> {
     };
     let counts = &trust.counts;
     say(counts.unmatched, format!("{} without a begin", counted(counts.unmatched, "end")));
+    let not_asked_for = counted(counts.not_asked_for, "end");
+    say(counts.not_asked_for, format!("{not_asked_for} of spinlocks, which were left out"));
     say(counts.restarts, format!("{} without an end", counted(counts.restarts, "begin")));
     say(counts.outside, format!("{} of other tasks left out", counted(counts.outside, "event")));
     say(trust.throttled, format!("sampling throttled {}", counted(trust.throttled, "time")));

@@ -141,6 +141,7 @@ struct TrustOut<'a> {
     uncertain: u64,
     uncertain_ended: u64,
     unmatched: u64,
+    not_asked_for: u64,
     joined_ends: u64,
     outside: u64,
     lost: Vec<LostOut>,
@@ -308,6 +309,7 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         uncertain: counts.uncertain,
         uncertain_ended: counts.uncertain_ended,
         unmatched: counts.unmatched,
+        not_asked_for: counts.not_asked_for,
         joined_ends: counts.joined_ends,
         outside: counts.outside,
         lost: trust

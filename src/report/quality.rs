@@ -25,7 +25,7 @@ pub(super) struct Named {
 pub(super) fn header(sources: &Sources<'_>) -> Header {
     let origin = sources.origin;
     let target = match origin.settings.as_ref().map(|settings| &settings.target) {
-        Some(RecordedTarget::Command { command, .. }) => command.join(" "),
+        Some(RecordedTarget::Command { command, .. }) => shown(command),
         Some(RecordedTarget::Processes { pids }) => {
             let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
             format!("pid {}", pids.join(", "))
@@ -43,6 +43,13 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
         threads: sources.tasks.threads(),
         cpu_time: sampled.then(|| sources.tables.cpu_total().time),
     }
+}
+
+/// A command line, its program without directories.
+fn shown(command: &[String]) -> String {
+    let program = command.first().map(|program| program.rsplit('/').next().unwrap_or(program));
+    let rest = command.iter().skip(1).map(String::as_str);
+    program.into_iter().chain(rest).collect::<Vec<_>>().join(" ")
 }
 
 /// How far the report can be trusted.
