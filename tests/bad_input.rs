@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const RECORDING: &str = "tests/fixtures/recordings/contention-mmap-6.1.data";
+const RECORDING: &str = "tests/fixtures/recordings/6.1/contention-mmap.data";
 
 /// Subcommands that read a recording.
 const READERS: [&str; 3] = ["report", "script", "flamegraph"];

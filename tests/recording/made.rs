@@ -9,10 +9,10 @@ use lockprof::source::{Replay, Round};
 use tempfile::TempDir;
 
 pub(crate) const FIXTURES: [&str; 4] = [
-    "contention-mmap-6.1.data",
-    "contention-mmap-6.12-rt.data",
-    "contention-mmap-7.2.data",
-    "pairs-pipe-5.10.data",
+    "6.1/contention-mmap.data",
+    "6.12-rt/contention-mmap.data",
+    "7.2/contention-mmap.data",
+    "5.10/pairs-pipe.data",
 ];
 
 pub(crate) fn fixture(name: &str) -> PathBuf {
