@@ -46,6 +46,7 @@ pub struct Sources<'a> {
     pub order: OrderFaults,
     pub records: u64,
     pub cpu_samples: u64,
+    pub copies: u64,
 }
 
 /// One cell of the tables in words.
@@ -316,6 +317,13 @@ fn trust(sources: &Sources<'_>, cells: &[Cell<'_>]) -> Trust {
     let settings = origin.settings.as_ref();
     let mut notes = origin.warnings.clone();
     notes.extend(settings.into_iter().flat_map(|settings| settings.notes.clone()));
+    if sources.copies > 0 {
+        let copies = sources.copies;
+        notes.push(format!(
+            "{copies} samples came twice, of threads that were created while they were attached to; \
+             each counts once"
+        ));
+    }
     Trust {
         records: sources.records,
         counts: sources.counts,
