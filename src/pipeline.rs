@@ -11,7 +11,7 @@ use lockprof_collectors::perf::attr::flag;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
-use crate::correlate::{Correlate, Moment, Observation, Recorded, StackPair, Tasks};
+use crate::correlate::{Copies, Correlate, Moment, Observation, Recorded, StackPair, Tasks};
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
@@ -124,6 +124,8 @@ struct Stages {
     /// Names of user frames, looked up once for all reports.
     symbolizer: RefCell<Symbolizer>,
     faults: Faults,
+    /// Where threads were attached to, whose samples may come twice.
+    copies: Option<Copies>,
     cpu_samples: u64,
     time: Option<(Nanos, Nanos)>,
 }
@@ -153,6 +155,7 @@ impl Pipeline {
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
+            copies: attached(&origin).then(|| Copies::of(&origin.events)),
             cpu_samples: 0,
             time: filter.time,
             origin,
@@ -215,6 +218,7 @@ impl Pipeline {
                 order: self.order_faults(),
                 records: self.stream.records,
                 cpu_samples: stages.cpu_samples,
+                copies: stages.copies.as_ref().map_or(0, Copies::found),
             },
             query,
         )
@@ -248,9 +252,22 @@ fn tasks_of(origin: &Origin) -> Tasks {
     }
 }
 
+/// Whether events were opened on threads that ran already.
+fn attached(origin: &Origin) -> bool {
+    origin.settings.as_ref().is_some_and(|settings| {
+        !settings.followed_system_wide
+            && matches!(settings.target, RecordedTarget::Processes { .. })
+    })
+}
+
 impl Stages {
     #[inline]
     fn take(&mut self, event: &Event<'_>) {
+        if let Some(copies) = &mut self.copies
+            && copies.is_copy(event.tid, event.cpu, event.instance)
+        {
+            return;
+        }
         if event.time.0 != 0 {
             self.see(event.time);
         }
@@ -295,13 +312,19 @@ impl Stages {
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
-        let Stages { stacks, tasks, correlate, kernel, attribution, tables, faults, .. } = self;
+        let Stages {
+            stacks, tasks, correlate, kernel, attribution, tables, faults, copies, ..
+        } = self;
         let (time, cpu) = (event.time, event.cpu);
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
             Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
-            Body::Fork(change) => tasks.fork(change),
+            Body::Fork(change) => {
+                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+                tasks.fork(change);
+            }
             Body::Exit(change) => {
+                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
                 if let Some(task) = tasks.exit(change) {
                     let mut sink = Sink { kernel, stacks, attribution, tables };
                     correlate.exit(task, cpu, time, &mut |o| sink.take(o));

@@ -24,8 +24,12 @@ use lockprof::order::Order;
 use lockprof::perf_compat::{CompatKey, CompatReport, CompatRow, PerfCompat, Walk, perf_time};
 use lockprof::source::{Replay, Round};
 
-/// contended, total, max, min, avg, then (type, caller) or (pid, comm): as perf prints them.
-type Columns = [String; 6];
+use perf_table::{Columns, is_without_time, rows};
+
+mod perf_table;
+
+/// total, max, min, avg.
+const TIMES: usize = 4;
 
 fn aliases(kallsyms: &str) -> HashMap<String, String> {
     let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -188,47 +192,31 @@ impl Perf {
     }
 }
 
-fn compare(case: &Case, mode: &Mode, table: &str, ours: &CompatReport) {
+fn compare(case: &Case, mode: &Mode, table: &str, report: &CompatReport) {
     let what = format!("{} {}", case.data.display(), mode.name);
-    let mut perfs: Vec<Columns> = table.lines().filter_map(columns).collect();
-    let prints_rows_without_time = perfs.iter().any(|row| row[1] == "0 ns");
-    let shown = ours.rows.iter().filter(|row| row.total_ns > 0 || prints_rows_without_time);
-    let mut rows: Vec<Columns> = shown
+    let mut perfs = rows(table, TIMES);
+    let prints_rows_without_time = perfs.iter().any(is_without_time);
+    let shown = report.rows.iter().filter(|row| row.total_ns > 0 || prints_rows_without_time);
+    let mut ours: Vec<Columns> = shown
         .map(|row| {
             let times = [row.total_ns, row.max_ns, row.min_ns, row.avg_ns];
             let [total, max, min, avg] = times.map(|ns| perf_time(Nanos(ns)).trim().to_string());
-            [row.contended.to_string(), total, max, min, avg, words_of(row)]
+            vec![row.contended.to_string(), total, max, min, avg, words_of(row)]
         })
         .collect();
-    for row in perfs.iter_mut().chain(&mut rows) {
+    for row in perfs.iter_mut().chain(&mut ours) {
         let words = row[5].split(' ').map(|word| case.symbols.first_name(word));
         row[5] = if case.words { words.collect::<Vec<_>>().join(" ") } else { String::new() };
     }
     perfs.sort();
-    rows.sort();
-    let missing: Vec<_> = perfs.iter().filter(|row| !rows.contains(row)).collect();
-    let extra: Vec<_> = rows.iter().filter(|row| !perfs.contains(row)).collect();
-    println!("{what}: {} rows of perf's, {} of ours", perfs.len(), rows.len());
-    assert!(perfs == rows, "{what}: only perf has {missing:#?}\nonly we have {extra:#?}");
+    ours.sort();
+    let missing: Vec<_> = perfs.iter().filter(|row| !ours.contains(row)).collect();
+    let extra: Vec<_> = ours.iter().filter(|row| !perfs.contains(row)).collect();
+    println!("{what}: {} rows of perf's, {} of ours", perfs.len(), ours.len());
+    assert!(perfs == ours, "{what}: only perf has {missing:#?}\nonly we have {extra:#?}");
     if let Some(bad) = table.lines().find(|line| line.starts_with("bad: ")) {
-        assert_eq!(bad, format!("bad: {}, total: {}", ours.bad, ours.total), "{what}");
+        assert_eq!(bad, format!("bad: {}, total: {}", report.bad, report.total), "{what}");
     }
-}
-
-/// `  227      2.06 s      55.22 ms    567.43 us      9.09 ms      rwsem:R   caller`
-fn columns(line: &str) -> Option<Columns> {
-    let mut words = line.split_whitespace();
-    let contended: u64 = words.next()?.parse().ok()?;
-    let mut time = || {
-        let (value, unit) = (words.next()?, words.next()?);
-        value.parse::<f64>().ok()?;
-        ["ns", "us", "ms", "s", "m", "h"].contains(&unit).then(|| format!("{value} {unit}"))
-    };
-    let [total, max, min, avg] = [time()?, time()?, time()?, time()?];
-    // perf 6.1 has another word for it.
-    let rest: Vec<_> =
-        words.map(|word| if word == "rtmutex" { "rt-mutex" } else { word }).collect();
-    Some([contended.to_string(), total, max, min, avg, rest.join(" ")])
 }
 
 /// The columns that are no numbers.

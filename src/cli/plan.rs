@@ -127,16 +127,18 @@ impl RecordPlan {
         self.notes.push(format!("the target was followed system-wide: {why}"));
     }
 
+    /// Whether everything is recorded, whoever is asked for.
+    pub fn everything(&self) -> bool {
+        self.follow || self.target == Target::System
+    }
+
     /// The session to open on `tasks`; on everything without tasks or when following.
     pub fn session(&self, tasks: Vec<i32>) -> Plan {
         let cpus = self.cpus.clone();
-        let scope = match self.target {
-            Target::System => Scope::SystemWide { cpus },
-            _ if self.follow => Scope::SystemWide { cpus },
-            Target::Command(_) => Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec: true },
-            Target::Processes(_) => {
-                Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec: false }
-            }
+        let enable_on_exec = matches!(self.target, Target::Command(_));
+        let scope = match self.everything() {
+            true => Scope::SystemWide { cpus },
+            false => Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec },
         };
         let (events, ring_pages, clockid) = (self.events.clone(), self.ring_pages, self.clockid);
         Plan { events, scope, ring_pages, clockid }

@@ -4,6 +4,7 @@
 //! outcome, and CPU samples with what their task was waiting for. State: the open waits, the book of
 //! tasks, and what was lost where.
 
+mod copies;
 mod counts;
 mod losses;
 mod open;
@@ -12,6 +13,7 @@ mod rwbase;
 mod stack;
 mod tasks;
 
+pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
 pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};

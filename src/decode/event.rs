@@ -14,6 +14,9 @@ pub struct Event<'a> {
     pub pid: i32,
     /// Thread in the recorder's pid namespace: 0 outside it, -1 while exiting.
     pub tid: i32,
+    /// The id of the event's instance that wrote the record, one for each CPU and thread that it was
+    /// opened on; 0 when a sample does not say, and in all other records.
+    pub instance: u64,
     /// Where the record stands in the file.
     pub offset: u64,
     /// What happened.

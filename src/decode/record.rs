@@ -5,7 +5,7 @@ use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind, misc};
 use thiserror::Error;
 
 use super::event::{Body, Comm, CpuSample, Event, Ksymbol, Mmap, Switch, TaskChange};
-use super::layout::{Layout, Layouts};
+use super::layout::{Layout, Layouts, word};
 use super::reader::Bytes;
 use super::tracepoint::Tracepoint;
 use super::{Callchain, LayoutError, RawRecord};
@@ -117,7 +117,8 @@ impl Decoder {
             Meaning::Unknown => Body::Other(kind::SAMPLE),
         };
         let Sample { pid, tid, cpu, .. } = sample;
-        Ok(Event { time: raw.time, cpu, pid, tid, offset: raw.offset, body })
+        let instance = layout.sample_event.and_then(|at| word(raw.bytes, at)).unwrap_or(0);
+        Ok(Event { time: raw.time, cpu, pid, tid, instance, offset: raw.offset, body })
     }
 
     fn other<'a>(
@@ -131,6 +132,7 @@ impl Decoder {
             cpu: None,
             pid: 0,
             tid: 0,
+            instance: 0,
             offset: raw.offset,
             body: Body::Other(header.kind),
         };

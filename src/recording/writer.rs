@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind as record_kind};
 
@@ -61,7 +61,7 @@ pub struct Written {
 }
 
 impl Writer {
-    /// Makes the file, which must not exist ([`keep_old`]), with mode 0600, and writes all that
+    /// Makes the file, which must not exist ([`Old`](super::Old) puts one aside), with mode 0600, and writes all that
     /// comes before the records. Under sudo it belongs to the user who called sudo.
     pub fn create(
         path: &Path,
@@ -220,21 +220,6 @@ impl Writer {
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
-}
-
-/// Renames a file that stands at `path` to `path.old`, in place of an older one there. Gives the
-/// new name, or `None` when there was no file.
-pub fn keep_old(path: &Path) -> io::Result<Option<PathBuf>> {
-    match path.symlink_metadata() {
-        Ok(found) if found.is_file() || found.is_symlink() => {}
-        Ok(_) => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    }
-    let mut old = path.as_os_str().to_owned();
-    old.push(".old");
-    std::fs::rename(path, &old)?;
-    Ok(Some(old.into()))
 }
 
 /// User and group who called sudo, when we are root by it.

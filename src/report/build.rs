@@ -43,6 +43,7 @@ pub struct Sources<'a> {
     pub order: OrderFaults,
     pub records: u64,
     pub cpu_samples: u64,
+    pub copies: u64,
 }
 
 /// One cell of the tables in words.

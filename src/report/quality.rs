@@ -62,6 +62,13 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         notes.push(format!("the disk was full: the last {cut_bytes} bytes of records are missing"));
     }
     notes.extend(settings.into_iter().flat_map(|settings| settings.notes.clone()));
+    if sources.copies > 0 {
+        let copies = sources.copies;
+        notes.push(format!(
+            "{copies} samples came twice, of threads that were created while they were attached to; \
+             each counts once"
+        ));
+    }
     Trust {
         records: sources.records,
         counts: sources.counts,

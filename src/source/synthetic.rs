@@ -1,7 +1,8 @@
 //! Records made up by tests and benches, as bytes that no decoder can tell from the kernel's.
 //!
 //! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
-//! without, `cpu-clock` with callchain. All have one sample_type; ids are 1, 2, 3.
+//! without, `cpu-clock` with callchain. All have one sample_type; ids are 1, 2, 3, and 11, 12, 13 of
+//! their second instances.
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ const SAMPLE_TYPE: u64 = sample::IDENTIFIER
 const BEGIN_ID: u64 = 1;
 const END_ID: u64 = 2;
 const CLOCK_ID: u64 = 3;
+/// Between the ids of an event's two instances.
+const SECOND: u64 = 10;
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -59,12 +62,20 @@ impl At {
 pub struct Synthetic {
     bytes: Vec<u8>,
     taken: u64,
+    /// Added to the ids of samples.
+    instance: u64,
 }
 
 impl Synthetic {
     /// Nothing yet.
     pub fn new() -> Synthetic {
         Synthetic::default()
+    }
+
+    /// Samples are the first or, with `second`, the second instance's from here on.
+    pub fn instance(&mut self, second: bool) -> &mut Synthetic {
+        self.instance = if second { SECOND } else { 0 };
+        self
     }
 
     /// What these records are records of.
@@ -76,7 +87,7 @@ impl Synthetic {
             EventDesc {
                 attr: Attr { kind: event_type::TRACEPOINT, config: 400 + id, ..base },
                 name: format!("lock:{name}"),
-                ids: vec![id],
+                ids: vec![id, id + SECOND],
                 format: Format::parse(&text).map(Arc::new),
             }
         };
@@ -101,7 +112,7 @@ impl Synthetic {
                 EventDesc {
                     attr: clock,
                     name: "cpu-clock".into(),
-                    ids: vec![CLOCK_ID],
+                    ids: vec![CLOCK_ID, CLOCK_ID + SECOND],
                     format: None,
                 },
             ],
@@ -184,7 +195,7 @@ impl Synthetic {
         raw: &[u8],
     ) -> &mut Synthetic {
         let mut body = Vec::new();
-        body.extend(id.to_le_bytes());
+        body.extend((id + self.instance).to_le_bytes());
         body.extend(kernel.first().or(user.first()).unwrap_or(&0).to_le_bytes());
         body.extend(at.pid.to_le_bytes());
         body.extend(at.tid.to_le_bytes());

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
-use lockprof::recording::{EventDesc, Origin, Reader, WriteError, Writer, keep_old};
+use lockprof::recording::{EventDesc, Old, Origin, Reader, WriteError, Writer};
 use lockprof::source::Replay;
 
 use crate::made::{FIXTURES, Small, drain, fixture, records, rewritten};
@@ -71,19 +71,35 @@ fn the_file_is_private_and_an_existing_one_is_kept_as_old() {
     assert_eq!(std::fs::metadata(&small.path).unwrap().permissions().mode() & 0o777, 0o600);
     let again = Writer::create(&small.path, &small.origin, &small.tracing).unwrap_err();
     assert!(matches!(again, WriteError::Exists { .. }), "{again}");
-    let old = keep_old(&small.path).unwrap().unwrap();
+    let old = Old::put_aside(&small.path).unwrap().keep().unwrap().unwrap();
     assert_eq!(old, small.dir.path().join("small.data.old"));
     assert_eq!(std::fs::read(&old).unwrap(), first);
-    assert_eq!(keep_old(&small.path).unwrap(), None);
+    assert_eq!(Old::put_aside(&small.path).unwrap().keep().unwrap(), None);
     small.finished();
-    assert_eq!(keep_old(&small.path).unwrap(), Some(old));
+    assert_eq!(Old::put_aside(&small.path).unwrap().keep().unwrap(), Some(old));
 }
 
 #[test]
-fn a_directory_is_not_renamed() {
+fn a_recording_that_came_to_nothing_costs_neither_the_one_before_nor_an_older_one() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(keep_old(dir.path()).unwrap(), None);
+    let (place, older) = (dir.path().join("x.data"), dir.path().join("x.data.old"));
+    std::fs::write(&place, "old").unwrap();
+    std::fs::write(&older, "older").unwrap();
+    let old = Old::put_aside(&place).unwrap();
+    assert!(!place.exists());
+    std::fs::write(&place, "begun").unwrap();
+    drop(old);
+    assert_eq!(std::fs::read(&place).unwrap(), b"old");
+    assert_eq!(std::fs::read(&older).unwrap(), b"older");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
+}
+
+#[test]
+fn a_directory_is_not_put_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = Old::put_aside(dir.path()).unwrap();
     assert!(dir.path().is_dir());
+    assert_eq!(old.keep().unwrap(), None);
 }
 
 /// Runs itself with the variables that sudo sets.

@@ -22,7 +22,12 @@ use crate::source::Mappings;
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// All that is known before the first record.
-pub(super) fn origin(plan: &RecordPlan, session: &Session, workload: Option<&Workload>) -> Origin {
+pub(super) fn origin(
+    plan: &RecordPlan,
+    session: &Session,
+    workload: Option<&Workload>,
+    floor: Option<u64>,
+) -> Origin {
     let (kallsyms, notes) = kernel_symbols();
     let kernel_id = plan.system.kernel_build_id.clone();
     Origin {
@@ -37,6 +42,7 @@ pub(super) fn origin(plan: &RecordPlan, session: &Session, workload: Option<&Wor
             .collect(),
         settings: Some(Settings {
             notes: [plan.notes.clone(), notes].concat(),
+            floor_ns: floor,
             ..settings(plan, workload)
         }),
         ..Origin::default()
@@ -130,7 +136,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
         cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
         collectors: plan.collectors.clone(),
         no_spin: plan.no_spin,
-        floor_ns: measure_floor(plan),
+        floor_ns: None,
         own_pids: vec![std::process::id() as i32],
         perf_event_paranoid: sysctls.perf_event_paranoid,
         kptr_restrict: sysctls.kptr_restrict,
@@ -138,8 +144,9 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
     }
 }
 
-/// A floor that cannot be measured is one line less in the report, no reason to stop.
-fn measure_floor(plan: &RecordPlan) -> Option<u64> {
+/// What measuring adds to a wait, in ns. That it cannot be measured is one line less in the report, no
+/// reason to stop.
+pub(super) fn floor(plan: &RecordPlan) -> Option<u64> {
     match floor::measure(&plan.events, &plan.cpus, plan.clockid) {
         Ok(floor) => floor,
         Err(error) => {

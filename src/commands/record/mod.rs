@@ -34,7 +34,7 @@ use crate::cli::args::{EXEC_STUB, RecordArgs};
 use crate::cli::checks;
 use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
 use crate::cli::plan::{RecordPlan, Target};
-use crate::recording::{Origin, Writer, keep_old};
+use crate::recording::{Old, Origin, Writer};
 use crate::report::Report;
 use crate::source::{Mappings, Recorded, Recorder};
 
@@ -61,14 +61,17 @@ pub(super) struct Outcome {
 pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
     let mut workload = start_command(&plan.target)?;
-    let mut watch = Watch::new(&plan.target, args.duration)?;
+    let mut watch = Watch::new(&plan.target)?;
+    // Before anything is recorded: the floor's own threads must not be seen waiting.
+    let floor = before::floor(&plan);
     let session = open(&mut plan, workload.as_ref())?;
-    let origin = before::origin(&plan, &session, workload.as_ref());
-    let writer = create(&args.output, &origin, &plan)?;
+    let origin = before::origin(&plan, &session, workload.as_ref(), floor);
+    let (writer, old) = create(&args.output, &origin, &plan)?;
+    let analysis = Analysis::start(&origin, summary::detail(args))?;
     let ending = Ending::begin();
+    enable(&session, &plan)?;
     let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
     let first = before::records(&plan, &origin, &mut mappings);
-    let analysis = Analysis::start(&origin, summary::detail(args))?;
     let mut recorder = Recorder::new(session, writer, Some(mappings));
     analysis.listener().listen(recorder.begin(first)?);
     let (stop, stopped) = UnixStream::pair().context("cannot make a socket")?;
@@ -78,6 +81,8 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
         discard(thread, &args.output);
         return Err(failure);
     }
+    keep(old, &args.output);
+    watch.begin(args.duration);
     let ended = watch.wait(workload.as_mut(), &analysis, &stop)?;
     drop(stop);
     let recorded = thread.join().map_err(|_| anyhow!("the recorder panicked"))?;
@@ -131,9 +136,8 @@ fn open_on_target(
     plan: &mut RecordPlan,
     workload: Option<&Workload>,
 ) -> Result<Session, SessionError> {
-    let everything = plan.follow || plan.target == Target::System;
     match &plan.target {
-        Target::Processes(pids) if !everything => {
+        Target::Processes(pids) if !plan.everything() => {
             let attached = attach::attach(&plan.session(Vec::new()), pids)?;
             if attached.threads == 0 {
                 return Err(SessionError::NoSuchTask { tasks: pids.clone() });
@@ -145,23 +149,39 @@ fn open_on_target(
         }
         _ => {
             let tasks = workload.map(Workload::pid).into_iter().collect();
-            let session = Session::open(&plan.session(tasks))?;
-            if everything {
-                session.enable()?;
-            }
-            Ok(session)
+            Session::open(&plan.session(tasks))
         }
     }
 }
 
-fn create(path: &Path, origin: &Origin, plan: &RecordPlan) -> Result<Writer, Failure> {
-    let tracing = before::tracing_data(plan).context("cannot describe the tracepoints")?;
-    let old = keep_old(path).map_err(|error| output::not_written(path, error))?;
-    if let Some(old) = old {
-        messages::note(format_args!("the recording that was there is now {}", old.display()));
+/// Starts recording, where neither an exec nor attaching did.
+fn enable(session: &Session, plan: &RecordPlan) -> Result<(), Failure> {
+    if plan.everything() {
+        session.enable().map_err(summary::explain_session)?;
     }
+    Ok(())
+}
+
+/// Makes the file; one that stood there is put aside.
+fn create(path: &Path, origin: &Origin, plan: &RecordPlan) -> Result<(Writer, Old), Failure> {
+    let tracing = before::tracing_data(plan).context("cannot describe the tracepoints")?;
+    let old = Old::put_aside(path).map_err(|error| output::not_written(path, error))?;
     let created = Writer::create(path, origin, &tracing);
-    created.map_err(|error| output::not_written(path, error))
+    Ok((created.map_err(|error| output::not_written(path, error))?, old))
+}
+
+/// The new recording has begun: the one that stood there is an old one now.
+fn keep(old: Old, path: &Path) {
+    match old.keep() {
+        Ok(None) => {}
+        Ok(Some(old)) => {
+            messages::note(format_args!("the recording that was there is now {}", old.display()));
+        }
+        Err(error) => {
+            let path = path.display();
+            messages::warn(format_args!("cannot keep the recording that was {path}: {error}"));
+        }
+    }
 }
 
 fn spawn(

@@ -52,7 +52,7 @@ impl Ended {
 /// Signals, each a byte in a socket of its own.
 #[derive(Debug)]
 struct Signals {
-    sockets: [(i32, UnixStream); 3],
+    sockets: Vec<(i32, UnixStream)>,
 }
 
 impl Signals {
@@ -63,7 +63,13 @@ impl Signals {
             pipe::register(signal, writer)?;
             Ok::<_, std::io::Error>((signal, reader))
         };
-        Ok(Signals { sockets: [one(SIGINT)?, one(SIGTERM)?, one(SIGHUP)?] })
+        let mut sockets = vec![one(SIGINT)?, one(SIGTERM)?];
+        // A shell starts what runs in the background of a script without SIGINT, which is the signal
+        // to end a recording there; but whoever ignores SIGHUP (nohup) wants it to go on.
+        if !is_ignored(SIGHUP) {
+            sockets.push(one(SIGHUP)?);
+        }
+        Ok(Signals { sockets })
     }
 
     /// A signal that came and was not taken yet.
@@ -72,6 +78,15 @@ impl Signals {
             socket.read(&mut [0]).is_ok_and(|bytes| bytes > 0).then_some(*signal)
         })
     }
+}
+
+/// Whether this process was started with a signal ignored: `SigIgn` of proc_pid_status(5), bit
+/// n - 1 for signal n.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Waits for the end.
@@ -84,7 +99,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(target: &Target, duration: Option<Nanos>) -> Result<Watch, Failure> {
+    /// From here on signals no longer end lockprof by themselves.
+    pub(super) fn new(target: &Target) -> Result<Watch, Failure> {
         let signals = Signals::catch().context("cannot catch signals")?;
         let pids = match target {
             Target::Processes(pids) => pids.as_slice(),
@@ -92,13 +108,18 @@ impl Watch {
         };
         // A process that is not there is found when events are opened on it.
         let open = |&pid: &i32| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
-        let begun = Instant::now();
         Ok(Watch {
             signals,
             processes: pids.iter().filter_map(open).collect(),
-            begun,
-            until: duration.map(|duration| begun + Duration::from_nanos(duration.0)),
+            begun: Instant::now(),
+            until: None,
         })
+    }
+
+    /// Recording has begun; it is to end after `duration`.
+    pub(super) fn begin(&mut self, duration: Option<Nanos>) {
+        self.begun = Instant::now();
+        self.until = duration.map(|duration| self.begun + Duration::from_nanos(duration.0));
     }
 
     /// Waits until recording has to end. `recorder` hangs up when the recorder ends by itself.
