@@ -97,10 +97,11 @@ impl RecordPlan {
         // Where that fails, the next line says what is missing.
         let mounted = mount_tracefs().ok().flatten();
         let tracefs = Tracefs::find()?;
-        let (events, collectors) = events(args, &tracefs)?;
+        let Collected { events, collectors, mut notes } = collect(args, &tracefs)?;
+        notes.extend(mounted.into_iter().map(mounted_note));
         let mut plan = RecordPlan {
             follow: false,
-            notes: mounted.into_iter().map(mounted_note).collect(),
+            notes,
             events,
             collectors,
             tracefs,
@@ -172,11 +173,17 @@ fn cpus(list: Option<&str>, online: &[u32]) -> Result<Vec<u32>, PlanError> {
     }
 }
 
-/// The events of all collectors that were asked for.
-fn events(
-    args: &RecordArgs,
-    tracefs: &Tracefs,
-) -> Result<(Vec<EventSpec>, Vec<String>), TracefsError> {
+/// Events, the names of their collectors, and what this kernel cannot tell.
+#[derive(Default)]
+struct Collected {
+    events: Vec<EventSpec>,
+    collectors: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// The events of all collectors that were asked for. A kernel without contention events (before
+/// Linux 5.19) still shows by its CPU samples where it spins.
+fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsError> {
     let contention = Contention { no_spin: args.no_spin, perf_compat: args.perf_compat };
     // Losses are told from waits by where tasks ran, which switches tell.
     let sideband = Sideband { mmaps: false, switches: true };
@@ -186,13 +193,22 @@ fn events(
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
     }
     collectors.push(Box::new(sideband));
-    let (mut events, mut names) = (Vec::new(), Vec::new());
+    let mut collected = Collected::default();
     for collector in collectors {
-        let formats: Tracepoints = tracefs.tracepoints(collector.tracepoints())?;
-        events.extend(collector.events(&formats)?);
-        names.push(collector.name().to_owned());
+        let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
+            Err(TracefsError::NoTracepoint { name }) if !args.no_cpu => {
+                collected.notes.push(format!(
+                    "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by CPU \
+                     samples, sleeping waits are not"
+                ));
+                continue;
+            }
+            formats => formats?,
+        };
+        collected.events.extend(collector.events(&formats)?);
+        collected.collectors.push(collector.name().to_owned());
     }
-    Ok((events, names))
+    Ok(collected)
 }
 
 #[cfg(test)]
