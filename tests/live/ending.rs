@@ -51,6 +51,7 @@ fn after_the_time_the_recording_ends_and_the_command_goes_on_to_its_own_status()
     let args = ["record", "-d", "300ms", "--", "sh", "-c", script];
     let output = machine.lockprof(args).output().unwrap();
     assert_eq!((output.status.code(), text(&output.stdout).trim()), (Some(3), "done"));
+    assert!(said(&output).contains("the recording is finished; the command goes on"));
     assert_finished(&machine, &output);
     let elapsed = machine.report(&[])["header"]["elapsed_ns"].as_u64().unwrap();
     assert!(elapsed < 1_500_000_000, "the recording ended before the command: {elapsed} ns");

@@ -45,7 +45,7 @@ fn creating_threads_takes_at_most_twice_the_time_under_record() {
     let Some(machine) = Machine::or_skip() else { return };
     let alone = part("threads::creates_threads");
     let mut pairs = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..7 {
         let without = took(&mut machine.command(&alone));
         let with = took(machine.lockprof(["record", "--"]).args(&alone));
         pairs.push((without / 1e6, with / 1e6, with / without));

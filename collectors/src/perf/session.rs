@@ -262,6 +262,16 @@ impl Session {
         self.held.get(before..).unwrap_or_default()
     }
 
+    /// Keeps the rings from running full until `stop` is readable or hung up; all goes to the next
+    /// [`Session::drain`]. For a session that records while what takes its records is being made.
+    pub fn hold_until(&mut self, stop: BorrowedFd<'_>) -> Result<(), SessionError> {
+        const PERIOD: Duration = Duration::from_millis(20);
+        while self.poll(PERIOD, &[stop])?.others.is_empty() {
+            self.hold_round();
+        }
+        Ok(())
+    }
+
     /// The events as they were opened, in the plan's order.
     pub fn events(&self) -> &[EventSpec] {
         &self.events

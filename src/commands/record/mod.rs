@@ -64,10 +64,12 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let mut watch = Watch::new(&plan.target)?;
     // Before anything is recorded: the floor's own threads must not be seen waiting.
     let floor = before::floor(&plan);
-    let session = open(&mut plan, workload.as_ref())?;
+    let mut session = open(&mut plan, workload.as_ref())?;
     let origin = before::origin(&plan, &session, workload.as_ref(), floor);
-    let (writer, old) = create(&args.output, &origin, &plan)?;
-    let analysis = Analysis::start(&origin, summary::detail(args))?;
+    let detail = summary::detail(args);
+    let ((writer, old), analysis) = meanwhile_held(&mut session, || {
+        Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail)?))
+    })?;
     let ending = Ending::begin();
     enable(&session, &plan)?;
     let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
@@ -152,6 +154,25 @@ fn open_on_target(
             Session::open(&plan.session(tasks))
         }
     }
+}
+
+/// Does what takes a tenth of a second. Processes that were attached to are recorded already, and must
+/// not fill their rings meanwhile.
+fn meanwhile_held<T>(
+    session: &mut Session,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (done, wait) = UnixStream::pair().context("cannot make a socket")?;
+    thread::scope(|scope| {
+        let holder = scope.spawn(move || session.hold_until(wait.as_fd()));
+        let made = work();
+        drop(done);
+        match holder.join() {
+            Ok(held) => held.map_err(summary::explain_session)?,
+            Err(_) => return Err(anyhow!("the holder of the rings panicked").into()),
+        }
+        made
+    })
 }
 
 /// Starts recording, where neither an exec nor attaching did.

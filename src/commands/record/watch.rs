@@ -170,6 +170,9 @@ impl Watch {
         if let Ended::Command(status) = ended {
             return Ok(*status as u8);
         }
+        if matches!(ended, Ended::Time) && workload.try_wait()?.is_none() {
+            messages::note("the recording is finished; the command goes on");
+        }
         let grace = matches!(ended, Ended::Signal(_)).then(|| Instant::now() + GRACE);
         loop {
             if let Some(status) = workload.try_wait()? {
