@@ -16,12 +16,17 @@ use lockprof_collectors::sideband::Sideband;
 use super::args::RecordArgs;
 use super::checks::mount_tracefs;
 
-/// Inherited events for a task, above which the target is followed system-wide instead.
+/// Inherited events for a task, above which a command is followed system-wide instead.
 ///
-/// Each costs about 12 us for every thread that is created, which itself takes some 75 us: with more
-/// than 6 a program that creates threads takes twice its time. Following system-wide costs the
-/// records of other tasks, which are dropped when the recording is read.
-const INHERITED_LIMIT: usize = 6;
+/// Each costs about 10 us for every thread that is created, which itself takes some 40 us on one CPU
+/// and 75 us across two: with more than 3 a program that creates threads takes twice its time.
+/// Following system-wide costs the records of other tasks, which are dropped when the recording is
+/// read.
+const COMMAND_LIMIT: usize = 3;
+
+/// The same for processes that run already. What else the machine does is more often not to be
+/// recorded there, and most have their threads; but half a millisecond a thread is too much.
+const PROCESS_LIMIT: usize = 64;
 
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +37,17 @@ pub enum Target {
     Processes(Vec<i32>),
     /// Everything.
     System,
+}
+
+impl Target {
+    /// Events that each of its tasks may inherit.
+    fn inherited_limit(&self) -> usize {
+        match self {
+            Target::Command(_) => COMMAND_LIMIT,
+            Target::Processes(_) => PROCESS_LIMIT,
+            Target::System => usize::MAX,
+        }
+    }
 }
 
 /// Why nothing can be recorded.
@@ -114,7 +130,7 @@ impl RecordPlan {
             target,
         };
         let inherited = plan.cpus.len() * plan.events.len();
-        if matches!(plan.target, Target::Command(_)) && inherited > INHERITED_LIMIT {
+        if inherited > plan.target.inherited_limit() {
             plan.follow_system_wide(&format!(
                 "{inherited} events on each thread would slow down their creation"
             ));

@@ -157,6 +157,21 @@ fn a_signal_to_lockprof_alone_is_passed_on() {
 }
 
 #[test]
+fn a_second_ctrl_c_ends_the_command_by_sigterm() {
+    let Some(machine) = Machine::or_skip() else { return };
+    let recorder = recording(&machine, "trap 'echo > once' INT; while :; do sleep 0.1; done");
+    kill_process_group(pid(&recorder), Signal::INT).unwrap();
+    while !machine.place("once").exists() {
+        std::thread::yield_now();
+    }
+    kill_process(pid(&recorder), Signal::INT).unwrap();
+    let output = output_of(recorder);
+    assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+    assert!(!command_runs(&machine), "no orphan");
+    assert_finished(&machine, &output);
+}
+
+#[test]
 fn a_command_that_does_not_end_with_ctrl_c_is_left_and_named() {
     let Some(machine) = Machine::or_skip() else { return };
     let recorder = recording(&machine, "trap '' INT; exec sleep 60 >/dev/null 2>&1");
