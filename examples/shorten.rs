@@ -40,8 +40,8 @@ fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let stamps = Stamps::new(&reader.origin().events)?;
     let records = records(file, data.clone(), &stamps)?;
     let last = last_moment(&records, most);
-    let kept = records.iter().filter(|(time, _)| *time <= last);
-    let kept: Vec<u8> = kept.flat_map(|(_, at)| &file[at.clone()]).copied().collect();
+    let kept = records.iter().filter(|record| record.time <= last);
+    let kept: Vec<u8> = kept.flat_map(|record| &file[record.at.clone()]).copied().collect();
     let mut short = file[..data.start].to_vec();
     short[DATA_SIZE..DATA_SIZE + 8].copy_from_slice(&(kept.len() as u64).to_le_bytes());
     let cut = (data.len() - kept.len()) as u64;
@@ -50,12 +50,17 @@ fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(short)
 }
 
-/// Time and place of each record.
+/// When a record happened, and where it stands in the file.
+struct Record {
+    time: Timestamp,
+    at: Range<usize>,
+}
+
 fn records(
     file: &[u8],
     data: Range<usize>,
     stamps: &Stamps,
-) -> Result<Vec<(Timestamp, Range<usize>)>, Box<dyn Error>> {
+) -> Result<Vec<Record>, Box<dyn Error>> {
     let mut records = Vec::new();
     let mut at = data.start;
     while at < data.end {
@@ -63,16 +68,16 @@ fn records(
         let end = at + usize::from(header.size);
         let record = file.get(at..end).filter(|record| record.len() >= 8);
         let record = record.ok_or_else(|| format!("the record at {at} has no good size"))?;
-        records.push((stamps.time(header, record), at..end));
+        records.push(Record { time: stamps.time(header, record), at: at..end });
         at = end;
     }
     Ok(records)
 }
 
 /// The time of the youngest record that stays.
-fn last_moment(records: &[(Timestamp, Range<usize>)], most: usize) -> Timestamp {
+fn last_moment(records: &[Record], most: usize) -> Timestamp {
     let mut by_time: Vec<(Timestamp, usize)> =
-        records.iter().map(|(time, at)| (*time, at.len())).collect();
+        records.iter().map(|record| (record.time, record.at.len())).collect();
     by_time.sort_unstable();
     let mut bytes = 0;
     let fits = by_time.iter().take_while(|(_, len)| {

@@ -4,10 +4,13 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+mod faults;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use lockprof_collectors::perf::attr::flag;
+use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
@@ -16,7 +19,7 @@ use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Cpu, Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
+use crate::model::{Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
 use crate::report::{self, Report, Sources};
@@ -24,6 +27,8 @@ use crate::source::Round;
 use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
+
+pub use faults::Faults;
 
 /// Rounds -> events in order of time: the first half of the pipe, for those who want events.
 #[derive(Debug)]
@@ -50,7 +55,7 @@ impl EventStream {
     pub fn push(&mut self, round: Round, sink: &mut impl FnMut(&Event<'_>)) {
         let EventStream { order, decoder, unreadable, records } = self;
         order.push(round, &mut |raw| {
-            *records += 1;
+            *records += u64::from(!is_recorders(raw));
             hand_on(decoder, unreadable, raw, sink);
         });
     }
@@ -59,7 +64,7 @@ impl EventStream {
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
         let EventStream { order, decoder, unreadable, records } = self;
         order.finish(&mut |raw| {
-            *records += 1;
+            *records += u64::from(!is_recorders(raw));
             hand_on(decoder, unreadable, raw, sink);
         });
     }
@@ -68,6 +73,13 @@ impl EventStream {
     pub fn spare_buffer(&mut self) -> Vec<u8> {
         self.order.spare_buffer()
     }
+}
+
+/// Whether the recorder wrote this into the file, for whoever reads it: a live screen has not seen it.
+#[inline]
+fn is_recorders(raw: RawRecord<'_>) -> bool {
+    let kind = RecordHeader::parse(raw.bytes).map(|header| header.kind);
+    matches!(kind, Some(kind::FINISHED_ROUND | kind::LOST_SAMPLES))
 }
 
 #[inline]
@@ -80,23 +92,6 @@ fn hand_on(
     match decoder.decode(raw) {
         Ok(event) => sink(&event),
         Err(error) => *unreadable.entry(error).or_default() += 1,
-    }
-}
-
-/// What was lost or could not be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Lost records by CPU.
-    pub lost: BTreeMap<Option<Cpu>, u64>,
-    /// THROTTLE records.
-    pub throttled: u64,
-}
-
-impl Faults {
-    /// Counts that come from the file saturate.
-    fn lose(&mut self, cpu: Option<Cpu>, lost: u64) {
-        let of_cpu = self.lost.entry(cpu).or_default();
-        *of_cpu = of_cpu.saturating_add(lost);
     }
 }
 
@@ -188,11 +183,13 @@ impl Pipeline {
 
     /// Records lost so far.
     pub fn lost(&self) -> u64 {
-        self.stages.faults.lost.values().sum()
+        self.stages.faults.all_lost().values().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
 
     /// What the end of a recording says, when it is known only later than its beginning.
     pub fn set_end(&mut self, end: crate::recording::End) {
+        // In a file LOST_SAMPLES records say the same.
+        self.stages.faults.lose_samples(end.lost);
         self.stages.origin.end = Some(end);
     }
 
@@ -212,7 +209,7 @@ impl Pipeline {
                 attribution: &stages.attribution,
                 tables: &stages.tables,
                 counts: stages.correlate.counts(),
-                lost: &stages.faults.lost,
+                lost: stages.faults.all_lost(),
                 throttled: stages.faults.throttled,
                 unreadable,
                 order: self.order_faults(),
@@ -344,7 +341,7 @@ impl Stages {
                 let mut sink = Sink { kernel, stacks, attribution, tables };
                 correlate.lost(cpu, time, &mut |o| sink.take(o));
             }
-            Body::LostSamples(lost) => faults.lose(cpu, lost),
+            Body::LostSamples(lost) => faults.lose_samples(lost),
             Body::Throttle => faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
                 kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));

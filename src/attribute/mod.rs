@@ -54,5 +54,5 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     // A CPU sample may be in code that lock code called; its site lies above the lock code.
     let lock_code = path::innermost(&own);
     let site = site::find(&own[lock_code.unwrap_or(0)..]);
-    Facts { site, path: lock_code.and_then(|at| path::at(&own, at)), context }
+    Facts { site, path: lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt())), context }
 }

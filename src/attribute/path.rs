@@ -3,6 +3,14 @@
 //! The innermost frame of lock code decides. One that both spins and sleeps does what the frames that
 //! it called say: it sleeps when the scheduler is among them and spins otherwise. A frame whose name
 //! does not tell the kind of lock (`osq_lock`) takes it from its callers.
+//!
+//! PREEMPT_RT builds rwsems and rwlocks from an rt-mutex; the lock that is waited for is the outer one:
+//!
+//! ```text
+//!   rtmutex code < rwbase_write_lock < down_write < caller       rwsem:W (rt)   5.15 and later
+//!   rtmutex code < rwbase_read_lock < rt_read_lock < caller      rwlock-rt:R
+//!   rtmutex code < __down_write_common < down_write < caller     rwsem:W (rt)   before
+//! ```
 
 use crate::correlate::KindSet;
 use crate::kernel::{KernelFrame, LockFunction, Role};
@@ -58,13 +66,18 @@ pub(super) fn innermost(frames: &[KernelFrame]) -> Option<usize> {
 }
 
 /// The lock path of frames of one context, innermost first, whose lock code begins at index `at`.
-pub(super) fn at(frames: &[KernelFrame], at: usize) -> Option<LockPath> {
+/// `rt`: of a PREEMPT_RT kernel.
+pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath> {
     let (below, from) = frames.split_at(at);
     let callers = || from.iter().filter_map(lock_code);
     let innermost = callers().next()?;
     let kind = callers().find_map(|row| row.kind).unwrap_or(LockKind::Unknown);
-    let same_kind = |row: &&LockFunction| row.kind == Some(kind);
-    let mode = callers().filter(same_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
+    let kind = if rt { outer_of_rt(kind, from) } else { kind };
+    // `rwbase_*` has the mode of the rwsem that it is the slow path of.
+    let of_kind = |row: &&LockFunction| {
+        row.kind == Some(kind) || (kind == LockKind::Rwsem && row.kind == Some(LockKind::RwlockRt))
+    };
+    let mode = callers().filter(of_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
     let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
     let role = if calls(Role::Recording) {
         PathRole::Recording
@@ -73,7 +86,30 @@ pub(super) fn at(frames: &[KernelFrame], at: usize) -> Option<LockPath> {
     };
     let mut kinds = KindSet::default();
     callers().filter_map(|row| row.kind).for_each(|kind| kinds.insert(kind));
-    Some(LockPath { role, lock_type: LockType::new(kind, mode), kinds })
+    if kind != LockKind::Unknown {
+        kinds.insert(kind);
+    }
+    let lock_type = LockType { kind, mode, rt: rt && kind == LockKind::Rwsem };
+    Some(LockPath { role, lock_type, kinds })
+}
+
+/// The lock that rt-mutex code of PREEMPT_RT at the innermost end is a part of: `kind`, or what the
+/// lock code that called it says. Of the API functions one may be missing (a tail call), so that
+/// `rwbase_*` alone is an rwsem's: `rt_read_*` and `rt_write_*` are never missing.
+fn outer_of_rt(kind: LockKind, frames: &[KernelFrame]) -> LockKind {
+    if !matches!(kind, LockKind::RtMutex | LockKind::RwlockRt) {
+        return kind;
+    }
+    let own = || frames.iter().map_while(lock_code);
+    let of = |kind| own().any(|row| row.kind == Some(kind));
+    let api = ["rt_read_", "rt_write_"];
+    let is_rwlock = || own().any(|row| api.iter().any(|name| row.name.starts_with(name)));
+    match of(LockKind::RwlockRt) {
+        true if is_rwlock() => LockKind::RwlockRt,
+        true => LockKind::Rwsem,
+        false if of(LockKind::Rwsem) => LockKind::Rwsem,
+        false => kind,
+    }
 }
 
 /// A spinlock asked for by the slow path of a sleeping lock.
@@ -93,5 +129,41 @@ fn path_role(innermost: Role, sleeps: bool, wait_lock: bool) -> PathRole {
         Role::IrqOn => PathRole::IrqOff,
         Role::Release => PathRole::Release,
         _ => PathRole::Acquire,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Kernel;
+
+    /// The type that a CPU waits for in these functions, innermost first, of a PREEMPT_RT kernel.
+    fn type_of(stack: &[&str]) -> String {
+        let names = stack.iter().chain(&["do_mprotect_pkey", "rt_spin_lock"]).zip(0u64..);
+        let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", 0x1000 + at * 0x100);
+        let kernel = Kernel::from_kallsyms(names.map(line).collect::<String>().as_bytes());
+        assert!(kernel.preempt_rt());
+        let frames = (0..=stack.len() as u64).map(|at| kernel.frame(0x1010 + at * 0x100));
+        let frames: Vec<KernelFrame> = frames.collect();
+        at(&frames, 0, true).expect("lock code").lock_type.to_string()
+    }
+
+    #[test]
+    fn an_rt_mutex_inside_an_rwsem_or_rwlock_of_preempt_rt_is_that_lock() {
+        for (stack, wanted) in [
+            (&["rt_mutex_slowlock", "rwbase_write_lock", "down_write"][..], "rwsem:W (rt)"),
+            (&["rt_mutex_slowlock", "__down_write_common", "down_write"], "rwsem:W (rt)"),
+            (&["rwbase_write_lock"], "rwsem:W (rt)"),
+            (&["__rwbase_read_lock"], "rwsem:R (rt)"),
+            (&["down_read"], "rwsem:R (rt)"),
+            (&["rtlock_slowlock_locked", "__rwbase_read_lock", "rt_read_lock"], "rwlock-rt:R"),
+            (&["rtlock_slowlock_locked", "rt_write_lock"], "rwlock-rt:W"),
+            (&["__rwbase_write_unlock", "rt_write_unlock"], "rwlock-rt:W"),
+            (&["rtlock_slowlock_locked"], "rt-mutex"),
+            (&["rt_mutex_slowlock", "mutex_lock"], "rt-mutex"),
+            (&["_raw_spin_lock_irq", "__rwbase_read_lock"], "spinlock"),
+        ] {
+            assert_eq!(type_of(stack), wanted, "{stack:?}");
+        }
     }
 }

@@ -72,7 +72,7 @@ impl Landmarks {
 }
 
 /// The symbols of a kernel and its modules.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     places: Vec<Place>,
     names: String,
@@ -232,6 +232,11 @@ impl Index {
         self.functions.name(&self.names, function)
     }
 
+    /// Whether kallsyms has a function of that folded name.
+    pub(super) fn has_function(&self, name: &str) -> bool {
+        self.functions.find(&self.names, name).is_some()
+    }
+
     /// The id of a function that kallsyms does not have; the same as that of a function of that
     /// folded name that it has.
     pub(super) fn add_function(&mut self, name: &str) -> Option<FunctionId> {
@@ -276,7 +281,7 @@ impl Place {
 }
 
 /// Folded names, each once. A name is a piece of the book's `names`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Functions {
     pieces: Vec<(u32, u32)>,
     by_name: HashTable<u32>,

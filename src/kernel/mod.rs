@@ -22,7 +22,7 @@ pub use table::{Verdict, lock_functions, verdict};
 const MOST_ADDED: usize = 1 << 16;
 
 /// Symbols of the recorded kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Kernel {
     index: Index,
     /// Sorted by address, none over another.
@@ -30,7 +30,7 @@ pub struct Kernel {
 }
 
 /// A symbol that came while recording.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Added {
     addr: u64,
     end: u64,
@@ -114,6 +114,11 @@ impl Kernel {
             Verdict::Unknown => (None, self.in_lock_text(addr)),
         };
         KernelFrame { function: Some(function), lock, lock_code }
+    }
+
+    /// Whether it is a PREEMPT_RT kernel, whose spinlocks are rt-mutexes.
+    pub fn preempt_rt(&self) -> bool {
+        self.index.has_function("rt_spin_lock")
     }
 
     /// Whether `addr` lies in `.sched.text` or `.spinlock.text`: perf's own definition of a lock

@@ -124,6 +124,15 @@ impl WaitStat {
         self.ended.own + self.open_time
     }
 
+    /// The share of `all`'s waiting, 0 to 1; of its waits where no times are known.
+    pub fn share_of(&self, all: &WaitStat) -> f64 {
+        let (part, whole) = match all.wait() {
+            Nanos::ZERO => (self.contended(), all.contended()),
+            whole => (self.wait().0, whole.0),
+        };
+        if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    }
+
     /// Waits begun: `contended` in perf's words.
     pub fn contended(&self) -> u64 {
         self.ended.count + self.open + self.uncertain
@@ -157,6 +166,15 @@ mod tests {
         let before = a.clone();
         a.merge(&Stat::default());
         assert_eq!(a, before);
+    }
+
+    #[test]
+    fn shares_are_of_time_and_of_waits_where_there_is_no_time() {
+        let begun = |open| WaitStat { open, ..WaitStat::default() };
+        assert_eq!(begun(1).share_of(&begun(4)), 0.25);
+        let timed = |open, ns| WaitStat { open_time: Nanos(ns), ..begun(open) };
+        assert_eq!(timed(3, 10).share_of(&timed(4, 100)), 0.1);
+        assert_eq!(begun(0).share_of(&begun(0)), 0.0);
     }
 
     #[test]

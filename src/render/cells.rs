@@ -217,9 +217,9 @@ fn task(row: &Row) -> Vec<Cell> {
         Some(task) => (visible(&task.comm).into_owned(), id(task.pid), id(task.tid)),
         None => ("[unknown]".into(), "-".into(), "-".into()),
     };
-    let most = row.splits.iter().max_by_key(|split| split.stat.wait());
+    let most = row.splits.iter().max_by_key(|split| (split.stat.wait(), split.stat.contended()));
     let mostly = most.map_or(Cell::new("-"), |split| {
-        let share = units::share(split.stat.wait(), row.stat.wait());
+        let share = split.stat.share_of(&row.stat);
         let text = format!("{} {}", split.lock_type, units::percent(share));
         Cell::styled(text, style_of(split.lock_type))
     });

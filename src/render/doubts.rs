@@ -67,8 +67,7 @@ fn lost_hint(report: &Report) -> String {
 }
 
 fn no_ends(report: &Report) -> String {
-    let counts = &report.trust.counts;
-    if counts.begins == 0 || counts.ends > 0 {
+    if !report.trust.begins_only() {
         return String::new();
     }
     "the recording has no contention_end events: counts and callers hold, wait times do not".into()
@@ -98,7 +97,7 @@ fn losses(report: &Report) -> Vec<String> {
 fn outcomes(report: &Report) -> Vec<String> {
     let total = &report.total;
     let mut said = Vec::new();
-    if total.open > 0 {
+    if total.open > 0 && !report.trust.begins_only() {
         let (waits, least) = (counted(total.open, "wait"), time(total.open_time));
         said.push(format!("{waits} still open at the end (at least {least})"));
     }

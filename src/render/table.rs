@@ -14,7 +14,7 @@ use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, shorten, wrap};
 use crate::render::{Renderer, units};
-use crate::report::{Report, Row, StackShare};
+use crate::report::{Report, Row, StackShare, Trust};
 
 /// The default format of `lockprof report`.
 #[derive(Clone, Debug)]
@@ -89,9 +89,13 @@ impl Page<'_> {
     fn sum(&self) -> String {
         let total = &self.report.total;
         let waits = units::counted(total.contended(), "wait");
-        let mut sum = format!("waited {} for kernel locks: {waits}", units::time(total.wait()));
-        if total.spun.samples > 0 {
-            let spun = units::estimate(total.spun.time, total.spun.interval());
+        let spun = units::estimate(total.spun.time, total.spun.interval());
+        let mut sum = match (total.contended(), total.spun.samples) {
+            (0, _) => format!("spun {spun} for kernel locks, by CPU samples"),
+            _ if self.report.trust.begins_only() => format!("{waits} for kernel locks"),
+            _ => format!("waited {} for kernel locks: {waits}", units::time(total.wait())),
+        };
+        if total.contended() > 0 && total.spun.samples > 0 {
             sum += &format!(", and {spun} of spinning that only CPU samples saw");
         }
         if let Some(cpu) = self.report.header.cpu_time {
@@ -112,6 +116,14 @@ impl Page<'_> {
             )
         } else if self.report.trust.records == 0 {
             "The recording has no records: it ended before anything happened.".into()
+        } else if self.report.trust.rung == Trust::NO_EVENTS {
+            "The recording has neither contention events nor CPU samples: it does not tell of lock \
+             waits."
+                .into()
+        } else if self.report.trust.rung == Trust::SAMPLES_ONLY {
+            "No CPU sample was waiting for a kernel lock. Tasks that sleep in one are not seen by CPU \
+             samples."
+                .into()
         } else {
             "No task had to wait for a kernel lock while recording. Waiting for disks, sockets, \
              timers and user locks (futex) is no lock wait and is not counted here."
@@ -180,7 +192,7 @@ impl Page<'_> {
     }
 
     fn stack(&self, row: &Row, stack: &StackShare) -> Vec<String> {
-        let share = units::percent(units::share(stack.stat.wait(), row.stat.wait()));
+        let share = units::percent(stack.stat.share_of(&row.stat));
         let waits = units::counted(stack.stat.contended(), "wait");
         let wait = units::time(stack.stat.wait());
         let lock = visible(&stack.lock.name);

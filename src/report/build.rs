@@ -37,7 +37,7 @@ pub struct Sources<'a> {
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
     pub counts: Counts,
-    pub lost: &'a BTreeMap<Option<Cpu>, u64>,
+    pub lost: BTreeMap<Option<Cpu>, u64>,
     pub throttled: u64,
     pub unreadable: Vec<(String, u64)>,
     pub order: OrderFaults,

@@ -121,7 +121,7 @@ fn rung_of((begins, ends): (bool, bool), samples_cpus: bool) -> &'static str {
         (true, true, true) => "contention events and CPU samples",
         (true, true, false) => "contention events; untraced spin is not seen without CPU samples",
         (true, false, _) => "begins only: counts and sites, no wait times",
-        (false, _, true) => "CPU samples only: spinning is seen, sleeping is not",
-        (false, _, false) => "no contention events: nothing to report",
+        (false, _, true) => Trust::SAMPLES_ONLY,
+        (false, _, false) => Trust::NO_EVENTS,
     }
 }

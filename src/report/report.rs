@@ -151,9 +151,8 @@ pub struct CpuStack {
 }
 
 impl Report {
-    /// The share of all waiting that `stat` has, 0 to 1.
+    /// The share of all waiting that `stat` has, 0 to 1; of all waits where no times are known.
     pub fn share(&self, stat: &WaitStat) -> f64 {
-        let total = self.total.wait().0;
-        if total == 0 { 0.0 } else { stat.wait().0 as f64 / total as f64 }
+        stat.share_of(&self.total)
     }
 }

@@ -43,3 +43,16 @@ pub struct Trust {
     /// What was not recorded or done differently, in words.
     pub notes: Vec<String>,
 }
+
+impl Trust {
+    /// The rung of a recording that has no events from which waits could be told.
+    pub const NO_EVENTS: &str = "neither contention events nor CPU samples";
+
+    /// The rung of a recording that has CPU samples and no contention events.
+    pub const SAMPLES_ONLY: &str = "CPU samples only: spinning is seen, sleeping is not";
+
+    /// Whether waits were seen to begin and never to end, because the ends were not recorded.
+    pub fn begins_only(&self) -> bool {
+        self.counts.begins > 0 && self.counts.ends == 0
+    }
+}

@@ -11,7 +11,7 @@ use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, context, kind
 use lockprof_collectors::procfs::tracefs::Format;
 
 use super::Round;
-use crate::recording::{EventDesc, Origin};
+use crate::recording::{EventDesc, Origin, TracingData};
 
 const SAMPLE_TYPE: u64 = sample::IDENTIFIER
     | sample::IP
@@ -32,6 +32,33 @@ const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\ts
     \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
     \tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n";
+
+/// What one tracepoint of them has beside the common fields.
+#[derive(Clone, Copy, Debug)]
+struct Tracepoint {
+    name: &'static str,
+    id: u64,
+    field: &'static str,
+}
+
+const BEGIN: Tracepoint = Tracepoint {
+    name: "contention_begin",
+    id: BEGIN_ID,
+    field: "field:unsigned int flags;\toffset:16;\tsize:4;\tsigned:0;",
+};
+const END: Tracepoint = Tracepoint {
+    name: "contention_end",
+    id: END_ID,
+    field: "field:int ret;\toffset:16;\tsize:4;\tsigned:1;",
+};
+
+impl Tracepoint {
+    /// The text of its `format` file in tracefs.
+    fn format(self) -> String {
+        let Tracepoint { name, id, field } = self;
+        format!("name: {name}\nID: {}\nformat:\n{COMMON}\t{field}\n", 400 + id)
+    }
+}
 
 /// When, where and by whom.
 #[derive(Clone, Copy, Debug)]
@@ -82,14 +109,11 @@ impl Synthetic {
     pub fn origin(&self) -> Origin {
         let flags = flag::SAMPLE_ID_ALL | flag::COMM | flag::TASK;
         let base = Attr { sample_type: SAMPLE_TYPE, sample_period: 1, flags, ..Attr::default() };
-        let tracepoint = |name: &str, id: u64, field: &str| {
-            let text = format!("name: {name}\nID: {}\nformat:\n{COMMON}\t{field}\n", 400 + id);
-            EventDesc {
-                attr: Attr { kind: event_type::TRACEPOINT, config: 400 + id, ..base },
-                name: format!("lock:{name}"),
-                ids: vec![id, id + SECOND],
-                format: Format::parse(&text).map(Arc::new),
-            }
+        let tracepoint = |tracepoint: Tracepoint| EventDesc {
+            attr: Attr { kind: event_type::TRACEPOINT, config: 400 + tracepoint.id, ..base },
+            name: format!("lock:{}", tracepoint.name),
+            ids: vec![tracepoint.id, tracepoint.id + SECOND],
+            format: Format::parse(&tracepoint.format()).map(Arc::new),
         };
         let clock = Attr {
             kind: event_type::SOFTWARE,
@@ -99,16 +123,8 @@ impl Synthetic {
         };
         Origin {
             events: vec![
-                tracepoint(
-                    "contention_begin",
-                    BEGIN_ID,
-                    "field:unsigned int flags;\toffset:16;\tsize:4;\tsigned:0;",
-                ),
-                tracepoint(
-                    "contention_end",
-                    END_ID,
-                    "field:int ret;\toffset:16;\tsize:4;\tsigned:1;",
-                ),
+                tracepoint(BEGIN),
+                tracepoint(END),
                 EventDesc {
                     attr: clock,
                     name: "cpu-clock".into(),
@@ -117,6 +133,18 @@ impl Synthetic {
                 },
             ],
             ..Origin::default()
+        }
+    }
+
+    /// The formats of its tracepoints, for a file.
+    pub fn tracing_data(&self) -> TracingData {
+        let format = |tracepoint: Tracepoint| ("lock".to_owned(), tracepoint.format().into_bytes());
+        TracingData {
+            // perf refuses an empty one.
+            header_page: b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n".to_vec(),
+            formats: [BEGIN, END].map(format).to_vec(),
+            page_size: 4096,
+            ..TracingData::default()
         }
     }
 

@@ -4,7 +4,8 @@
 
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-use std::path::PathBuf;
+#[path = "../golden/mod.rs"]
+mod golden;
 
 use lockprof::correlate::Counts;
 use lockprof::model::{
@@ -355,15 +356,5 @@ pub(crate) fn text(renderer: &dyn Renderer, report: &Report) -> String {
 
 /// Compares with `tests/goldens/render/NAME`, or writes it when `LOCKPROF_BLESS` is set.
 pub(crate) fn assert_golden(name: &str, got: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/render").join(name);
-    if std::env::var_os("LOCKPROF_BLESS").is_some() {
-        std::fs::write(&path, got).expect("goldens can be written");
-        return;
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        want == got,
-        "{} differs; LOCKPROF_BLESS=1 writes it anew.\n--- golden\n{want}\n--- now\n{got}",
-        path.display()
-    );
+    golden::assert_golden(&format!("render/{name}"), got);
 }
