@@ -22,6 +22,9 @@ use lockprof_collectors::perf::record::RecordHeader;
 const DATA_SIZE: usize = 48;
 const FEATURES: Range<usize> = 72..104;
 
+/// Time and place of a record.
+type Timed = (Timestamp, Range<usize>);
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to, bytes] = arguments.as_slice() else {
@@ -50,12 +53,7 @@ fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(short)
 }
 
-/// Time and place of each record.
-fn records(
-    file: &[u8],
-    data: Range<usize>,
-    stamps: &Stamps,
-) -> Result<Vec<(Timestamp, Range<usize>)>, Box<dyn Error>> {
+fn records(file: &[u8], data: Range<usize>, stamps: &Stamps) -> Result<Vec<Timed>, Box<dyn Error>> {
     let mut records = Vec::new();
     let mut at = data.start;
     while at < data.end {
@@ -70,7 +68,7 @@ fn records(
 }
 
 /// The time of the youngest record that stays.
-fn last_moment(records: &[(Timestamp, Range<usize>)], most: usize) -> Timestamp {
+fn last_moment(records: &[Timed], most: usize) -> Timestamp {
     let mut by_time: Vec<(Timestamp, usize)> =
         records.iter().map(|(time, at)| (*time, at.len())).collect();
     by_time.sort_unstable();
