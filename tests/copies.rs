@@ -1,5 +1,7 @@
 //! Samples that come twice, of threads that events were opened on although they had inherited them.
 
+#![allow(clippy::unwrap_used)]
+
 mod streams;
 
 use lockprof::analyse::Detail;

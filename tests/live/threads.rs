@@ -183,6 +183,8 @@ fn tell_what_perf_sees(machine: &Machine) {
 }
 
 /// Some threads create others all the time, which live 2 ms.
+// They never end by themselves.
+#[allow(clippy::exit)]
 #[test]
 fn is_a_crowd() {
     if !plays_part() {
