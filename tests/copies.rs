@@ -1,5 +1,6 @@
 //! Samples that come twice, of threads that events were opened on although they had inherited them.
 
+// Everything here is test code, the functions between the tests too.
 #![allow(clippy::unwrap_used)]
 
 mod streams;

@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
 
 use super::machine::{FILE, LOCKPROF, Machine, Running, records, text};
 
@@ -60,9 +61,16 @@ fn after_the_time_the_recording_ends_and_the_command_goes_on_to_its_own_status()
 #[test]
 fn the_whole_machine_and_one_cpu_of_it_are_recorded_for_a_time() {
     let Some(machine) = Machine::or_skip() else { return };
-    let output = machine.record(["-a", "-d", "300ms"]);
+    let mut record = machine.lockprof(["record", "-a", "-d", "300ms"]);
+    let recorder = Running::start(record.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let pid = recorder.0.id();
+    let output = output_of(recorder);
     assert_finished(&machine, &output);
-    assert!(machine.report(&[])["trust"]["records"].as_u64().unwrap() > 0);
+    let report = machine.report(&["--by", "task"]);
+    assert!(report["trust"]["records"].as_u64().unwrap() > 0);
+    let own = |row: &&Value| row["task"]["pid"] == pid && row["task"]["comm"] == "lockprof-floor";
+    let measuring = report["rows"].as_array().unwrap().iter().find(own);
+    assert_eq!(measuring, None, "the floor is measured before recording");
     let output = machine.record(["-C", "0", "-a", "-d", "300ms"]);
     assert_finished(&machine, &output);
     let sample = lockprof_collectors::perf::record::kind::SAMPLE;
@@ -79,11 +87,16 @@ fn recording(machine: &Machine, script: &str) -> Running {
     let mut record = machine.lockprof(["record", "--", "sh", "-c", &script]);
     let mut recorder =
         Running::start(record.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
-    while !machine.place("running").exists() {
-        assert!(recorder.0.try_wait().unwrap().is_none(), "it ended before the command ran");
-        std::thread::yield_now();
-    }
+    wait_for(machine, "running", &mut recorder);
     recorder
+}
+
+/// Waits until `running` or what it started has made a file.
+fn wait_for(machine: &Machine, file: &str, running: &mut Running) {
+    while !machine.place(file).exists() {
+        assert!(running.0.try_wait().unwrap().is_none(), "it ended before there was {file}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 fn output_of(mut recorder: Running) -> Output {
@@ -127,10 +140,7 @@ fn ctrl_c_on_a_terminal_reaches_the_command_once() {
     let mut script = machine.command(["script", "-qfec", &line, "/dev/null"]);
     let mut terminal =
         Running::start(script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()));
-    while !machine.place("running").exists() {
-        assert!(terminal.0.try_wait().unwrap().is_none(), "it ended before the command ran");
-        std::thread::yield_now();
-    }
+    wait_for(&machine, "running", &mut terminal);
     terminal.0.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
     // The end of its stdin would hang the terminal up.
     let stdin = terminal.0.stdin.take();
@@ -159,11 +169,9 @@ fn a_signal_to_lockprof_alone_is_passed_on() {
 #[test]
 fn a_second_ctrl_c_ends_the_command_by_sigterm() {
     let Some(machine) = Machine::or_skip() else { return };
-    let recorder = recording(&machine, "trap 'echo > once' INT; while :; do sleep 0.1; done");
+    let mut recorder = recording(&machine, "trap 'echo > once' INT; while :; do sleep 0.1; done");
     kill_process_group(pid(&recorder), Signal::INT).unwrap();
-    while !machine.place("once").exists() {
-        std::thread::yield_now();
-    }
+    wait_for(&machine, "once", &mut recorder);
     kill_process(pid(&recorder), Signal::INT).unwrap();
     let output = output_of(recorder);
     assert_eq!(output.status.code(), Some(143), "{}", said(&output));
@@ -192,10 +200,7 @@ fn the_time_of_a_whole_machine_is_cut_short_by_a_signal_which_is_success() {
     let Some(machine) = Machine::or_skip() else { return };
     let mut record = machine.lockprof(["record", "-a", "-d", "60s"]);
     let mut recorder = Running::start(record.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    while !machine.place(FILE).exists() {
-        assert!(recorder.0.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::yield_now();
-    }
+    wait_for(&machine, FILE, &mut recorder);
     kill_process(pid(&recorder), Signal::INT).unwrap();
     let output = output_of(recorder);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
@@ -210,10 +215,7 @@ fn a_recording_started_with_nohup_outlives_its_terminal() {
     let mut nohup = machine.command(["nohup", LOCKPROF]);
     nohup.args(args).arg(script).stdout(Stdio::null()).stderr(Stdio::null());
     let mut recorder = Running::start(&mut nohup);
-    while !machine.place("running").exists() {
-        assert!(recorder.0.try_wait().unwrap().is_none(), "it ended before the command ran");
-        std::thread::yield_now();
-    }
+    wait_for(&machine, "running", &mut recorder);
     kill_process_group(pid(&recorder), Signal::HUP).unwrap();
     let status = recorder.0.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(4), None));

@@ -100,15 +100,6 @@ impl Chain {
         Chain(Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped())))
     }
 
-    /// The chain goes on: other threads have come meanwhile.
-    fn wait_for_threads(&self) {
-        let pid = self.0.0.id() as i32;
-        let mut seen = BTreeSet::new();
-        while seen.len() < 10 {
-            seen.extend(task::threads(pid).unwrap_or_default());
-        }
-    }
-
     fn end(mut self) -> Vec<(i32, u64, u64)> {
         drop(self.0.0.stdin.take());
         let mut told = String::new();
@@ -119,6 +110,16 @@ impl Chain {
             Some((next()? as i32, next()?, next()?))
         };
         told.lines().filter_map(life).collect()
+    }
+}
+
+/// Until ten threads were seen: it is at work.
+fn wait_for_threads(process: &Running) {
+    let mut seen = BTreeSet::new();
+    while seen.len() < 10 {
+        let threads = task::threads(process.0.id() as i32).unwrap_or_default();
+        assert!(!threads.is_empty(), "it runs");
+        seen.extend(threads);
     }
 }
 
@@ -137,7 +138,7 @@ fn time_of(record: &[u8]) -> u64 {
 fn a_process_whose_threads_live_2_ms_and_start_one_another_is_seen_whole() {
     let Some(machine) = Machine::or_skip() else { return };
     let chain = Chain::start(&machine);
-    chain.wait_for_threads();
+    wait_for_threads(&chain.0);
     machine.record(["-p", &chain.0.pid(), "-d", "1s"]);
     let lives = chain.end();
     let origin = Replay::open(&machine.place(FILE)).unwrap().origin().clone();
@@ -165,7 +166,7 @@ fn a_process_whose_threads_live_2_ms_and_start_one_another_is_seen_whole() {
 /// For comparison: threads that `perf record -p` sees end.
 fn tell_what_perf_sees(machine: &Machine) {
     let chain = Chain::start(machine);
-    chain.wait_for_threads();
+    wait_for_threads(&chain.0);
     let pid = chain.0.pid();
     let perf =
         ["perf", "record", "-q", "-o", "perf.data", "-e", "dummy", "-p", &pid, "--", "sleep", "1"];
@@ -199,7 +200,6 @@ fn is_a_crowd() {
         });
     }
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-    std::process::exit(0);
 }
 
 /// Samples that another instance wrote than the one that wrote the first of their thread's, of the
@@ -235,7 +235,7 @@ fn threads_that_were_created_while_they_were_attached_to_count_once() {
     let words = part("threads::is_a_crowd");
     let mut crowd = machine.command(&words);
     let crowd = Running::start(crowd.stdin(Stdio::piped()).stdout(Stdio::null()));
-    while task::threads(crowd.0.id() as i32).unwrap_or_default().len() < 10 {}
+    wait_for_threads(&crowd);
     // Whether it happens is a matter of luck.
     for _ in 0..5 {
         machine.record(["-p", &crowd.pid(), "-d", "300ms"]);
