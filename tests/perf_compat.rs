@@ -9,6 +9,8 @@
 // Everything here is test code, the functions between the tests too.
 #![allow(clippy::unwrap_used)]
 
+mod aloud;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{Read, Write};
@@ -129,7 +131,7 @@ fn perfs_own_numbers_of_every_recording_are_ours() {
     let Some(perf) = Perf::find() else { return };
     let cases = recordings();
     if cases.is_empty() {
-        println!("skipped: there is no recording with contention events and kallsyms");
+        aloud::skipped("there is no recording with contention events and kallsyms");
     }
     for case in cases {
         perf.compare(&case);
@@ -153,12 +155,14 @@ struct Perf {
 impl Perf {
     fn find() -> Option<Perf> {
         let Ok(output) = Command::new("perf").args(["lock", "contention", "-h"]).output() else {
-            println!("skipped: perf is not installed");
+            aloud::skipped("perf is not installed");
             return None;
         };
         let help = text(&[&output.stdout[..], &output.stderr].concat());
         if !help.contains("--stack-skip") {
-            println!("skipped: the installed perf has no `lock contention --stack-skip`");
+            aloud::skipped(format_args!(
+                "the installed perf has no `lock contention --stack-skip`"
+            ));
             return None;
         }
         Some(Perf { help })
@@ -167,7 +171,10 @@ impl Perf {
     fn compare(&self, case: &Case) {
         for mode in &MODES {
             if !self.help.contains(mode.needs) {
-                println!("skipped {}: the installed perf has no {}", mode.name, mode.needs);
+                aloud::skipped(format_args!(
+                    "{}: the installed perf has no {}",
+                    mode.name, mode.needs
+                ));
                 continue;
             }
             let table = self.table(case, mode);
@@ -279,7 +286,9 @@ fn collect(directory: &Path, cases: &mut Vec<Case>) {
                 words: true,
             }));
         }
-        _ => found.iter().for_each(|data| println!("skipped {}: no kallsyms", data.display())),
+        _ => found
+            .iter()
+            .for_each(|data| aloud::skipped(format_args!("{}: no kallsyms", data.display()))),
     }
 }
 
@@ -321,12 +330,15 @@ fn record(data: &Path) -> Option<Vec<u8>> {
     });
     let output = output.unwrap();
     if !output.status.success() || !has_contention(data) {
-        println!("skipped: perf lock record does not work here: {}", text(&output.stderr));
+        aloud::skipped(format_args!(
+            "perf lock record does not work here: {}",
+            text(&output.stderr)
+        ));
         return None;
     }
     let kallsyms = fs::read("/proc/kallsyms").unwrap();
     if Kernel::from_kallsyms(&kallsyms).is_empty() {
-        println!("skipped: the kernel shows no addresses of its symbols");
+        aloud::skipped("the kernel shows no addresses of its symbols");
         return None;
     }
     Some(kallsyms)

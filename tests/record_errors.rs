@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod aloud;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -22,9 +24,9 @@ fn may_record() -> bool {
     let perfmon = Capabilities::own().is_ok_and(Capabilities::perfmon);
     let traceable = Tracefs::find()
         .and_then(|tracefs| tracefs.tracepoints(&["lock:contention_begin"]))
-        .inspect_err(|error| println!("skipped: {error}"));
+        .inspect_err(|error| aloud::skipped(format_args!("{error}")));
     if !root || !perfmon {
-        println!("skipped: only root with CAP_PERFMON can record and take rights away");
+        aloud::skipped("only root with CAP_PERFMON can record and take rights away");
     }
     root && perfmon && traceable.is_ok()
 }
@@ -119,7 +121,7 @@ fn an_ordinary_user_is_told_what_is_missing_and_each_command() {
         return;
     }
     if Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
-        println!("skipped: perf_event_paranoid lets every user trace here");
+        aloud::skipped("perf_event_paranoid lets every user trace here");
         return;
     }
     let place = directory();
@@ -280,7 +282,7 @@ fn a_disk_that_fills_up_ends_the_recording_and_what_fits_can_be_read() {
     let output = in_own_mounts(script, place.path());
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
-        println!("skipped: this machine wrote less than 6 MiB in 3 s");
+        aloud::skipped("this machine wrote less than 6 MiB in 3 s");
         return;
     }
     assert_said(&output, 125, "no space left for the recording after", &["free some space"]);

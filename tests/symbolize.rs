@@ -3,6 +3,8 @@
 // Its helpers are part of the tests: what they cannot read fails the test.
 #![allow(clippy::unwrap_used)]
 
+mod aloud;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,7 +93,7 @@ fn debug_file(id: &[u8]) -> Option<PathBuf> {
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = format!("/usr/lib/debug/.build-id/{}/{}.debug", &hex[..2], &hex[2..]);
     if !Path::new(&path).exists() {
-        println!("skipped: {path} is not there (Debian package libc6-dbg)");
+        aloud::skipped(format_args!("{path} is not there (Debian package libc6-dbg)"));
         return None;
     }
     Some(PathBuf::from(path))

@@ -1,10 +1,10 @@
 //! The recording that a command reads: opened, its kernel's symbols found, run through the pipe.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::read_ahead::ReadAhead;
 use crate::analyse::Detail;
 use crate::cli::args::InputArgs;
 use crate::cli::messages::{self, Failure};
@@ -13,10 +13,7 @@ use crate::kernel::{self, Kernel, Places, SymbolSource, Wanted};
 use crate::model::Filter;
 use crate::pipeline::{EventStream, Pipeline};
 use crate::recording::Origin;
-use crate::source::{Replay, Round};
-
-/// Reading that takes longer than this shows how far it is.
-const PATIENCE: Duration = Duration::from_secs(1);
+use crate::source::Replay;
 
 /// Opens the recording.
 pub(super) fn open(path: &Path) -> Result<Replay, Failure> {
@@ -57,88 +54,43 @@ pub(super) fn analyse(
 ) -> Result<Pipeline, Failure> {
     let mut replay = open(&input.file)?;
     let origin = replay.take_origin();
+    // Reading goes on while symbols are looked for.
+    let mut ahead = ReadAhead::start(replay).context("cannot start a thread")?;
     let (kernel, source) = kernel_symbols(&origin, input.kallsyms.as_deref())?;
     let mut pipeline = Pipeline::new(origin, (kernel, source.to_string()), detail, filter)?;
-    let mut progress = Progress::new();
-    let mut round = Round::default();
-    while next(&mut replay, &mut round)? {
-        progress.show(&replay);
-        let bytes = pipeline.spare_buffer();
-        pipeline.push(std::mem::replace(&mut round, Round { bytes, ..Round::default() }));
+    while let Some(round) = ahead.next() {
+        pipeline.push(round);
+        ahead.give_back(pipeline.spare_buffer());
     }
     pipeline.finish();
-    warn_of(&replay);
+    ahead.finish()?;
     Ok(pipeline)
 }
 
 /// Hands every event of a recording to `sink`, in order of time.
 pub(super) fn events(
-    replay: &mut Replay,
+    replay: Replay,
     origin: &Origin,
     mut sink: impl FnMut(&Event<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut stream = EventStream::new(origin)?;
-    let mut progress = Progress::new();
-    let mut round = Round::default();
+    let mut ahead = ReadAhead::start(replay).context("cannot start a thread")?;
     let mut result = Ok(());
     let mut take = |event: &Event<'_>| {
         if result.is_ok() && !is_round_mark(event) {
             result = sink(event);
         }
     };
-    while next(replay, &mut round)? {
-        progress.show(replay);
-        let bytes = stream.spare_buffer();
-        stream.push(std::mem::replace(&mut round, Round { bytes, ..Round::default() }), &mut take);
+    while let Some(round) = ahead.next() {
+        stream.push(round, &mut take);
+        ahead.give_back(stream.spare_buffer());
     }
     stream.finish(&mut take);
     result?;
-    warn_of(replay);
-    Ok(())
+    ahead.finish()
 }
 
 fn is_round_mark(event: &Event<'_>) -> bool {
     use lockprof_collectors::perf::record::kind;
     matches!(event.body, Body::Other(kind::FINISHED_ROUND))
-}
-
-fn next(replay: &mut Replay, round: &mut Round) -> Result<bool, Failure> {
-    Ok(replay.next_round(round).context("cannot read the recording")?)
-}
-
-fn warn_of(replay: &Replay) {
-    for warning in replay.warnings() {
-        messages::warn(warning);
-    }
-}
-
-/// How far the reading is, once it takes long.
-struct Progress {
-    begun: Instant,
-    shown: Instant,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        let now = Instant::now();
-        Progress { begun: now, shown: now }
-    }
-
-    fn show(&mut self, replay: &Replay) {
-        let due = self.begun.elapsed() > PATIENCE && self.shown.elapsed() > PATIENCE / 5;
-        if due && !replay.is_empty() {
-            let done = 100 * replay.position() / replay.len();
-            let bar = "#".repeat(done as usize / 4);
-            messages::status(format_args!("reading [{bar:<25}] {done} %"));
-            self.shown = Instant::now();
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown != self.begun {
-            messages::clear_status();
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod input;
 mod manual;
 mod output;
 mod perf_compat;
+mod read_ahead;
 mod record;
 mod repair;
 mod report;

@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 use super::input;
-use crate::cli::args::{Format, ReportArgs};
-use crate::cli::messages::Failure;
+use crate::cli::args::{By, Format, ReportArgs};
+use crate::cli::messages::{self, Failure};
 use crate::perf_compat::{PerfCompat, Walk};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
@@ -14,7 +14,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let origin = replay.take_origin();
     let (kernel, _) = input::kernel_symbols(&origin, args.input.kallsyms.as_deref())?;
     let mut compat = PerfCompat::new(args.by.into(), Walk::default());
-    input::events(&mut replay, &origin, |event| {
+    input::events(replay, &origin, |event| {
         compat.push(event, &kernel);
         Ok(())
     })?;
@@ -25,5 +25,9 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         _ => report.write_table(&mut out)?,
     }
     out.flush()?;
+    if report.differences.ends_without_callchain > 0 && args.by == By::Site {
+        messages::note("perf takes callers from the ends of waits, which carry no callchain here;");
+        messages::note("record with `lockprof record --perf-compat` for its table by caller");
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ pub(super) fn run(args: &ScriptArgs) -> Result<ExitCode, Failure> {
     let (kernel, _) = input::kernel_symbols(&origin, args.input.kallsyms.as_deref())?;
     let mut out = BufWriter::new(io::stdout().lock());
     let script = Script::new(&origin.events, &kernel);
-    input::events(&mut replay, &origin, |event| Ok(script.write(event, &mut out)?))?;
+    input::events(replay, &origin, |event| Ok(script.write(event, &mut out)?))?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -60,7 +60,7 @@ fn every_line_is_in_place_for_a_program_too() {
 fn root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        println!("skipped: only root can take rights and mounts away");
+        crate::aloud::skipped("only root can take rights and mounts away");
     }
     root
 }
@@ -148,7 +148,9 @@ fn tracefs_is_mounted_once_when_it_is_missing() {
 
 fn mount_in_here() {
     if Tracefs::find().is_ok() || !Path::new("/sys/kernel/tracing").is_dir() {
-        println!("skipped: tracefs is mounted elsewhere, or this kernel has none");
+        crate::aloud::skipped(format_args!(
+            "tracefs is mounted elsewhere, or this kernel has none"
+        ));
         return;
     }
     let place = mount_tracefs().unwrap();

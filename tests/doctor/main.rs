@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../aloud/mod.rs"]
+mod aloud;
 mod checks;
 mod command;
 mod hints;

@@ -19,7 +19,7 @@ impl Tmpfs {
         mount.args(["-t", "tmpfs", "-o", &size, "lockprof-test"]).arg(dir.path());
         let mounted = mount.output().is_ok_and(|output| output.status.success());
         if !mounted {
-            println!("skipped: a tmpfs cannot be mounted here (not root?)");
+            crate::aloud::skipped("a tmpfs cannot be mounted here (not root?)");
         }
         mounted.then_some(Tmpfs(dir))
     }

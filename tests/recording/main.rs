@@ -4,6 +4,8 @@
 // clippy.toml allows it in tests; it does not count the functions around them.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../aloud/mod.rs"]
+mod aloud;
 mod full_disk;
 mod hostile;
 mod killed;

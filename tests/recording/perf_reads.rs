@@ -18,7 +18,7 @@ fn perf(arguments: &[&str], file: &Path) -> Option<Output> {
     match perf.output() {
         Ok(output) => Some(output),
         Err(error) => {
-            println!("skipped: perf cannot be run: {error}");
+            crate::aloud::skipped(format_args!("perf cannot be run: {error}"));
             None
         }
     }
@@ -96,7 +96,9 @@ fn perf_lock_contention_reports_the_same_of_a_rewritten_recording() {
     record.args(["--", "sh", "-c", load]);
     let recorded = record.output();
     if !theirs.exists() || recorded.is_err() {
-        println!("skipped: perf cannot record contention events here (not root?)");
+        crate::aloud::skipped(format_args!(
+            "perf cannot record contention events here (not root?)"
+        ));
         return;
     }
     assert!(!tracing_data(&theirs).formats.is_empty());

@@ -87,7 +87,7 @@ fn a_stream_and_compressed_records_are_refused_with_what_to_do() {
     let zipped = dir.path().join("zipped");
     let made = (record(&["-o-"]), record(&["-z", "-o", zipped.to_str().unwrap()]));
     let (Some(stream), Some(compressed)) = made else {
-        println!("skipped: perf is not installed or cannot record here");
+        crate::aloud::skipped("perf is not installed or cannot record here");
         return;
     };
     let stream = Replay::open(&stream).unwrap_err();

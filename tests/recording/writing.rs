@@ -108,7 +108,7 @@ fn under_sudo_the_file_belongs_to_the_user_who_called_it() {
     let name = "writing::under_sudo_the_file_belongs_to_the_user_who_called_it";
     let small = Small::new();
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give files away");
+        crate::aloud::skipped("only root can give files away");
     } else if std::env::var_os("SUDO_UID").is_some_and(|uid| uid == "4321") {
         small.finished();
         let metadata = std::fs::metadata(&small.path).unwrap();
