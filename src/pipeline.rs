@@ -9,17 +9,19 @@ mod faults;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use lockprof_collectors::perf::attr::flag;
+use lockprof_collectors::perf::attr::{flag, sample};
 use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
-use crate::correlate::{Copies, Correlate, Moment, Observation, Recorded, StackPair, Tasks};
+use crate::correlate::{
+    Copies, Correlate, Moment, Observation, Recorded, Releaser, StackPair, Tasks, Wakeups, Waking,
+};
 use crate::decode::{
-    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
+    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
+use crate::model::{Context, Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
 use crate::report::{self, Report, Sources};
@@ -114,6 +116,8 @@ struct Stages {
     /// Whether user stacks are kept apart; resolving those that are not would be for nothing.
     user_stacks: bool,
     correlate: Correlate,
+    /// Hand-overs of locks; `None` in a recording without wakings.
+    wakeups: Option<Wakeups>,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -136,6 +140,7 @@ impl Pipeline {
     ) -> Result<Pipeline, LayoutError> {
         let stream = EventStream::new(&origin)?;
         let wait_filter = WaitFilter { min_wait: filter.min_wait, ..WaitFilter::default() };
+        let recorded = recorded(&origin);
         let mut objects = Objects::default();
         objects.learn(&origin.build_ids);
         let stages = Stages {
@@ -146,7 +151,8 @@ impl Pipeline {
             maps: Maps::new(objects),
             user_stacks: detail.user_stacks,
             symbolizer: RefCell::default(),
-            correlate: Correlate::new(recorded(&origin)),
+            correlate: Correlate::new(recorded),
+            wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -234,6 +240,7 @@ fn recorded(origin: &Origin) -> Recorded {
     Recorded {
         switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
         ends: any(&|e| is(e, "contention_end")),
+        wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
         no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
     }
 }
@@ -268,8 +275,17 @@ impl Stages {
         if event.time.0 != 0 {
             self.see(event.time);
         }
+        self.take_body(event);
+        if let Some(wakeups) = &mut self.wakeups {
+            wakeups.read(event.cpu, event.time);
+        }
+    }
+
+    #[inline]
+    fn take_body(&mut self, event: &Event<'_>) {
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, maps, correlate, kernel, attribution, tables, .. } = self;
+        let Stages { stacks, tasks, maps, correlate, kernel, attribution, wakeups, tables, .. } =
+            self;
         let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
@@ -284,14 +300,14 @@ impl Stages {
                     return correlate.outside();
                 }
                 let stack = stack_of(begin.chain);
-                let mut sink = Sink { kernel, stacks, attribution, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                 correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
             }
             Body::ContentionEnd(end) => {
                 if !tasks.in_target(end.who.task, at.pid, at.tid) {
                     return correlate.outside();
                 }
-                let mut sink = Sink { kernel, stacks, attribution, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -300,17 +316,50 @@ impl Stages {
                 }
                 self.cpu_samples += 1;
                 let stack = stack_of(sample.chain);
-                let mut sink = Sink { kernel, stacks, attribution, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
+            Body::SchedWaking(waking) => self.take_waking(at, &waking),
             _ => self.take_sideband(event),
+        }
+    }
+
+    /// A waking matters when it hands over the lock that the woken task waits for.
+    fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
+        let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let Some(wakeups) = wakeups else { return };
+        if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
+            return;
+        }
+        let stack = stacks.intern_kernel(waking.chain.kernel);
+        let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
+        let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
+        let kind = release.kind;
+        let waker = waking.who.task;
+        let by = Releaser { task: tasks.refer(waker, at.pid, at.tid), stack, kind };
+        if let Some(hold) =
+            wakeups.hand_over(waking.woken, &Waking { time: at.time, waker, by, wait })
+        {
+            tables.add_hold(&hold, attribution);
+        }
+        if wakeups.is_full() {
+            wakeups.forget(correlate.sleeping_waits());
         }
     }
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
         let Stages {
-            stacks, tasks, correlate, kernel, attribution, tables, faults, copies, ..
+            stacks,
+            tasks,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            tables,
+            faults,
+            copies,
+            ..
         } = self;
         let (time, cpu) = (event.time, event.cpu);
         match event.body {
@@ -323,22 +372,27 @@ impl Stages {
             Body::Exit(change) => {
                 copies.iter_mut().for_each(|copies| copies.forget(change.tid));
                 if let Some(task) = tasks.exit(change) {
-                    let mut sink = Sink { kernel, stacks, attribution, tables };
+                    let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                     correlate.exit(task, cpu, time, &mut |o| sink.take(o));
                 }
             }
             Body::Switch(switch) => {
                 if let Some(task) = tasks.id_of(event.tid) {
                     correlate.seen(task, cpu, time, !switch.out);
+                    if switch.out {
+                        wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
+                    }
                 }
             }
             Body::SchedSwitch(switch) => {
                 correlate.seen(switch.prev, cpu, time, false);
+                wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
                 correlate.seen(switch.next, cpu, time, true);
             }
             Body::Lost(lost) => {
                 faults.lose(cpu, lost);
-                let mut sink = Sink { kernel, stacks, attribution, tables };
+                wakeups.iter_mut().for_each(|wakeups| wakeups.lost(cpu, time));
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                 correlate.lost(cpu, time, &mut |o| sink.take(o));
             }
             Body::LostSamples(lost) => faults.lose_samples(lost),
@@ -372,8 +426,8 @@ impl Stages {
     }
 
     fn finish(&mut self) {
-        let Stages { stacks, correlate, kernel, attribution, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, tables };
+        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
     }
 }
@@ -383,18 +437,22 @@ struct Sink<'a> {
     kernel: &'a Kernel,
     stacks: &'a Stacks,
     attribution: &'a mut Attribution,
+    wakeups: &'a Option<Wakeups>,
     tables: &'a mut Tables,
 }
 
 impl Sink<'_> {
     #[inline]
     fn take(&mut self, observation: Observation) {
-        let Sink { kernel, stacks, attribution, tables } = self;
+        let Sink { kernel, stacks, attribution, wakeups, tables } = self;
         match observation {
             Observation::Wait(wait) => {
                 attribution.facts(wait.kernel_stack, kernel, stacks);
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 tables.add_wait(&wait, known);
+                if let Some(wakeups) = wakeups {
+                    wakeups.cut(&wait, &mut |piece| tables.add_piece(&wait, &piece, attribution));
+                }
             }
             Observation::Sample(sample) => {
                 attribution.facts(sample.kernel_stack, kernel, stacks);

@@ -1,10 +1,12 @@
 //! Observations -> [`Tables`]: sums by key, ids only.
 //!
-//! In: waits and CPU samples with the facts of their stacks. Out: bounded tables whose totals are
+//! In: waits, their pieces, CPU samples with the facts of their stacks. Out: bounded tables whose totals are
 //! exact whatever was folded, ready to be grouped and put into words.
 
+mod blame;
 mod key;
 mod tables;
 
+pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey};
 pub use key::{CellKey, StackKey, TaskKey};
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};

@@ -6,11 +6,12 @@
 
 use hashbrown::HashMap;
 
+use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
-use crate::attribute::Facts;
-use crate::correlate::Sample;
+use crate::attribute::{Attribution, Facts};
+use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, LockType, Nanos, Outcome, Spun, StackId, TaskRef, TimeRange, Timestamp, Wait,
+    FunctionId, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskRef, TimeRange, Timestamp, Wait,
     WaitStat,
 };
 
@@ -68,6 +69,7 @@ pub struct Tables {
     waits: HashMap<CellKey, WaitStat>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
+    blame: Blame,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -138,6 +140,57 @@ impl Tables {
         }
     }
 
+    /// Charges a piece of a wait.
+    pub fn add_piece(&mut self, wait: &Wait, piece: &Piece, attribution: &Attribution) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait {
+            return;
+        }
+        let inside = TimeRange { from: piece.from.max(range.from), to: piece.to.min(range.to) };
+        let ends_inside = range.contains(piece.to);
+        let own = own_inside(wait, inside);
+        if own == Nanos::ZERO && !ends_inside {
+            return;
+        }
+        let to = match piece.end {
+            PieceEnd::HandOver(by) => ChargedTo::Releaser(releaser_key(by)),
+            PieceEnd::Uncharged(why) => ChargedTo::Nobody(why),
+        };
+        let key = BlameKey { waiter: cell_key(wait, self.detail), to };
+        let stat = self.blame.pieces.entry(key).or_default();
+        stat.ended.own += own;
+        if ends_inside {
+            stat.ended.add(piece.to.since(piece.from));
+        }
+        self.make_room_for_blame(attribution);
+    }
+
+    /// Counts how long a releaser kept a lock while others waited for it.
+    pub fn add_hold(&mut self, hold: &Hold, attribution: &Attribution) {
+        if self.filter.time.contains(hold.time) {
+            let key = HoldKey { lock: Some(hold.lock), by: releaser_key(hold.by) };
+            self.blame.holds.entry(key).or_default().add(hold.length);
+            self.make_room_for_blame(attribution);
+        }
+    }
+
+    /// Pieces of waits by waiter and releaser, in no order.
+    pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
+        self.blame.pieces.iter()
+    }
+
+    /// How long `key` kept a lock.
+    pub fn hold(&self, key: &HoldKey) -> Option<&Stat> {
+        self.blame.holds.get(key)
+    }
+
+    #[inline]
+    fn make_room_for_blame(&mut self, attribution: &Attribution) {
+        let waiter = |stack| attribution.known(stack)?.site.caller;
+        let releaser = |stack| attribution.known(stack)?.release.as_ref()?.site.caller;
+        self.blame.make_room(self.detail.cells, &waiter, &releaser);
+    }
+
     /// Widens the span of time that the tables speak of.
     #[inline]
     pub fn see(&mut self, time: Timestamp) {
@@ -177,7 +230,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded
+        self.folded + self.blame.folded
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -198,26 +251,9 @@ impl Tables {
         if self.waits.len() <= self.detail.cells {
             return;
         }
-        while self.waits.len() > self.detail.cells / 2 {
-            let mut order: Vec<(Nanos, CellKey)> =
-                self.waits.iter().map(|(key, stat)| (stat.wait(), *key)).collect();
-            // By key among equals: the same recording folds the same keys.
-            order.sort_unstable();
-            let excess = order.len() - self.detail.cells / 2;
-            let mut moved = false;
-            for (_, key) in &order[..excess] {
-                let Some(parent) = key.parent(&site) else { continue };
-                if let Some(stat) = self.waits.remove(key) {
-                    self.waits.entry(parent).or_default().merge(&stat);
-                    self.folded += 1;
-                    moved = true;
-                }
-            }
-            if !moved {
-                // Only lock types are left; there are a dozen.
-                return;
-            }
-        }
+        let parent = |key: CellKey| key.parent(&site);
+        let (limit, weight) = (self.detail.cells, WaitStat::wait);
+        self.folded += fold(&mut self.waits, limit, parent, weight, WaitStat::merge);
     }
 }
 
@@ -231,6 +267,11 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }
+}
+
+fn releaser_key(by: Releaser) -> ReleaserKey {
+    let Releaser { task, stack, kind } = by;
+    ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
 }
 
 /// The wait's own time inside `range`: nested time is spread over the wait evenly, so that the parts

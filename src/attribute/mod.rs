@@ -3,6 +3,7 @@
 //! In: the frames of an interned kernel stack and the book of the kernel. Out: [`Facts`], ids only,
 //! looked up once for each distinct stack.
 
+mod blame;
 mod path;
 mod site;
 
@@ -10,6 +11,7 @@ use crate::kernel::{Kernel, KernelFrame};
 use crate::model::{Context, StackId};
 use crate::stacks::Stacks;
 
+pub use blame::Release;
 pub use path::{LockPath, PathRole};
 pub use site::Site;
 
@@ -22,6 +24,8 @@ pub struct Facts {
     pub path: Option<LockPath>,
     /// What the CPU was doing in the innermost frames.
     pub context: Context,
+    /// What a waking with this stack does to a lock; `None` when no lock code is at its end.
+    pub release: Option<Box<Release>>,
 }
 
 /// Facts of all stacks seen so far.
@@ -54,5 +58,6 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     // A CPU sample may be in code that lock code called; its site lies above the lock code.
     let lock_code = path::innermost(&own);
     let site = site::find(&own[lock_code.unwrap_or(0)..]);
-    Facts { site, path: lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt())), context }
+    let path = lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt()));
+    Facts { site, path, context, release: blame::release(&own).map(Box::new) }
 }

@@ -1,8 +1,9 @@
 //! Events -> Waits.
 //!
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
-//! outcome, and CPU samples with what their task was waiting for. State: the open waits, the book of
-//! tasks, and what was lost where.
+//! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
+//! with who let it end. State: the open waits, the book of tasks, what was lost where, and the
+//! hand-overs of the locks that are waited for.
 
 mod copies;
 mod counts;
@@ -12,9 +13,11 @@ mod pairing;
 mod rwbase;
 mod stack;
 mod tasks;
+mod wakeups;
 
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
-pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
+pub use pairing::{Correlate, Moment, Observation, OpenWait, Recorded, Sample, StackPair};
 pub use tasks::{TaskInfo, Tasks};
+pub use wakeups::{Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};

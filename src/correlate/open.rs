@@ -57,6 +57,14 @@ impl Open {
         self.id == TaskId::IDLE || (self.flags.spins() && self.cpu != UNKNOWN_CPU)
     }
 
+    /// The kinds of lock whose code it may be in: inside an rw lock of PREEMPT_RT that is an rt-mutex.
+    pub(super) fn kinds(&self) -> KindSet {
+        let mut kinds = KindSet::default();
+        kinds.insert(self.lock_type.kind);
+        kinds.insert(LockType::from_flags(self.flags).kind);
+        kinds
+    }
+
     /// Whether both wait for one lock. A semaphore and its own spinlock share an address.
     pub(super) fn same_lock(&self, other: &Open) -> bool {
         self.addr == other.addr && self.flags.spins() == other.flags.spins()
@@ -95,6 +103,11 @@ impl KindSet {
     /// Adds a kind.
     pub fn insert(&mut self, kind: LockKind) {
         self.0 |= 1 << kind as u16;
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: KindSet) {
+        self.0 |= other.0;
     }
 
     /// Whether that kind is among them.

@@ -18,6 +18,7 @@ use super::losses::Losses;
 use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
 use super::rwbase::Rwbase;
 use super::stack::{TaskState, begin_in, emit_cut, emit_ended, emit_open, take};
+use super::wakeups::LockId;
 use super::{Counts, Tasks};
 use crate::decode::{Begin, CpuSample, End};
 use crate::kernel::Kernel;
@@ -40,6 +41,8 @@ pub struct Recorded {
     pub switches: bool,
     /// When waits end: it has `lock:contention_end`.
     pub ends: bool,
+    /// Who wakes whom, and where: it has `sched:sched_waking` with callchains.
+    pub wakings: bool,
     /// Waits for spinlocks begin unseen: `record --no-spin`.
     pub no_spin: bool,
 }
@@ -81,6 +84,15 @@ pub struct StackPair {
     pub kernel: StackId,
     /// User part.
     pub user: StackId,
+}
+
+/// A wait that has not ended, as wakings see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenWait {
+    /// For which lock.
+    pub lock: LockId,
+    /// Since when.
+    pub begin: Timestamp,
 }
 
 /// When, where and who in the recorder's words.
@@ -253,9 +265,7 @@ impl Correlate {
         let of_task = self.tasks.get(&id).map_or(&[][..], |state| &state.opens);
         let of_cpu = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
         for open in of_task.iter().chain(of_cpu) {
-            // Inside an rw lock of PREEMPT_RT the code is that of an rt-mutex.
-            waiting.insert(open.lock_type.kind);
-            waiting.insert(LockType::from_flags(open.flags).kind);
+            waiting.merge(open.kinds());
         }
         out(Observation::Sample(Sample {
             task: tasks.refer(id, at.pid, at.tid),
@@ -339,6 +349,26 @@ impl Correlate {
             .map(|open| (open.task, open.begin, open.lock_type, open.lock))
     }
 
+    /// Whether the task has an open wait in which it may sleep.
+    #[inline]
+    pub fn waits(&self, task: TaskId) -> bool {
+        self.tasks.get(&task).is_some_and(|state| !state.opens.is_empty())
+    }
+
+    /// The innermost wait of a task for a lock of these kinds in which it may sleep.
+    pub fn waits_for(&self, task: TaskId, kinds: KindSet) -> Option<OpenWait> {
+        let opens = &self.tasks.get(&task)?.opens;
+        opens.iter().rev().find(|open| open.kinds().intersects(kinds)).map(open_wait)
+    }
+
+    /// All open waits in which a task may sleep, a writer's first half on PREEMPT_RT included.
+    pub fn sleeping_waits(&self) -> impl Iterator<Item = OpenWait> + '_ {
+        self.tasks.values().flat_map(|state| {
+            let half = state.half.iter().map(|(half, ..)| half);
+            half.chain(&state.opens).map(open_wait)
+        })
+    }
+
     /// Ends an open wait that was taken out of its stack.
     fn close(
         &mut self,
@@ -392,6 +422,11 @@ impl Correlate {
             open.given = given;
         }
     }
+}
+
+fn open_wait(open: &Open) -> OpenWait {
+    let lock = LockId { addr: open.lock, kind: open.lock_type.kind };
+    OpenWait { lock, begin: open.begin }
 }
 
 fn sorted<'a, T: Copy + Ord + 'a>(keys: impl Iterator<Item = &'a T>) -> Vec<T> {

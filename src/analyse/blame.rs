@@ -1,0 +1,161 @@
+//! Who is charged with waiting: sums by waiter and releaser, and how long each releaser held locks.
+//!
+//! In: the pieces of waits. Out: two bounded tables. When one is full the keys that count least are
+//! merged into their parents; what is charged to anybody at all stays exact.
+//!
+//! ```text
+//!   waiter's user stack -> none   waiter -> any   releaser -> any   waiter's lock, stack, context as
+//!   in the table of waits   releaser's stack -> its site -> none
+//! ```
+
+use hashbrown::HashMap;
+
+use super::key::{CellKey, StackKey, TaskKey};
+use crate::correlate::LockId;
+use crate::model::{FunctionId, HandOverKind, Nanos, StackId, Stat, Uncharged, WaitStat};
+
+/// Whom a piece of a wait is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChargedTo {
+    /// A task that handed the lock over.
+    Releaser(ReleaserKey),
+    /// Nobody.
+    Nobody(Uncharged),
+}
+
+/// A releaser at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReleaserKey {
+    /// Who.
+    pub task: TaskKey,
+    /// Where.
+    pub stack: StackKey,
+    /// What it did to the lock.
+    pub kind: HandOverKind,
+}
+
+/// What one cell counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlameKey {
+    /// The waits whose pieces these are.
+    pub waiter: CellKey,
+    /// Who is charged.
+    pub to: ChargedTo,
+}
+
+/// Whose holds of which lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HoldKey {
+    /// The lock; `None` for folded ones.
+    pub lock: Option<LockId>,
+    /// Who held it, and where it was let go.
+    pub by: ReleaserKey,
+}
+
+/// Finds the site of a releaser's stack, or of a waiter's.
+pub(super) type SiteOf<'a> = &'a dyn Fn(StackId) -> Option<FunctionId>;
+
+impl BlameKey {
+    fn parent(self, waiter_site: SiteOf<'_>, releaser_site: SiteOf<'_>) -> Option<BlameKey> {
+        let mut key = self;
+        match (self.waiter, self.to) {
+            (CellKey { user, .. }, _) if user != StackId::EMPTY => {
+                key.waiter.user = StackId::EMPTY;
+            }
+            (CellKey { task: TaskKey::Task(_), .. }, _) => key.waiter.task = TaskKey::Folded,
+            (_, ChargedTo::Releaser(by)) if by.task != TaskKey::Folded => {
+                key.to = ChargedTo::Releaser(ReleaserKey { task: TaskKey::Folded, ..by });
+            }
+            _ => match self.waiter.parent(waiter_site) {
+                Some(waiter) => key.waiter = waiter,
+                None => key.to = ChargedTo::Releaser(self.releaser()?.parent(releaser_site)?),
+            },
+        }
+        Some(key)
+    }
+
+    fn releaser(self) -> Option<ReleaserKey> {
+        match self.to {
+            ChargedTo::Releaser(by) => Some(by),
+            ChargedTo::Nobody(_) => None,
+        }
+    }
+}
+
+impl ReleaserKey {
+    fn parent(self, site: SiteOf<'_>) -> Option<ReleaserKey> {
+        let mut key = self;
+        match self {
+            ReleaserKey { task: TaskKey::Task(_), .. } => key.task = TaskKey::Folded,
+            ReleaserKey { stack: StackKey::Stack(stack), .. } => {
+                key.stack = StackKey::Site(site(stack));
+            }
+            ReleaserKey { stack: StackKey::Site(_), .. } => key.stack = StackKey::Folded,
+            _ => return None,
+        }
+        Some(key)
+    }
+}
+
+impl HoldKey {
+    fn parent(self, site: SiteOf<'_>) -> Option<HoldKey> {
+        match self.lock {
+            Some(_) => Some(HoldKey { lock: None, ..self }),
+            None => Some(HoldKey { by: self.by.parent(site)?, ..self }),
+        }
+    }
+}
+
+/// The tables.
+#[derive(Debug, Default)]
+pub(super) struct Blame {
+    pub(super) pieces: HashMap<BlameKey, WaitStat>,
+    pub(super) holds: HashMap<HoldKey, Stat>,
+    /// Keys that were merged into their parents.
+    pub(super) folded: u64,
+}
+
+impl Blame {
+    /// Merges keys into their parents while there are more than `limit`.
+    pub(super) fn make_room(&mut self, limit: usize, waiter: SiteOf<'_>, releaser: SiteOf<'_>) {
+        if self.pieces.len() > limit {
+            let parent = |key: BlameKey| key.parent(waiter, releaser);
+            self.folded += fold(&mut self.pieces, limit, parent, WaitStat::wait, WaitStat::merge);
+        }
+        if self.holds.len() > limit {
+            let parent = |key: HoldKey| key.parent(releaser);
+            self.folded += fold(&mut self.holds, limit, parent, |stat| stat.total, Stat::merge);
+        }
+    }
+}
+
+/// Merges the entries that weigh least into their parents until half of `limit` is left, or nothing
+/// has a parent any more. Gives how many were merged.
+pub(super) fn fold<K: Copy + Ord + std::hash::Hash, S: Default>(
+    table: &mut HashMap<K, S>,
+    limit: usize,
+    parent: impl Fn(K) -> Option<K>,
+    weight: impl Fn(&S) -> Nanos,
+    merge: impl Fn(&mut S, &S),
+) -> u64 {
+    let mut folded = 0;
+    while table.len() > limit / 2 {
+        let mut order: Vec<(Nanos, K)> =
+            table.iter().map(|(key, stat)| (weight(stat), *key)).collect();
+        // By key among equals: the same recording folds the same keys.
+        order.sort_unstable();
+        let excess = order.len() - limit / 2;
+        let before = folded;
+        for (_, key) in &order[..excess] {
+            let Some(parent) = parent(*key) else { continue };
+            if let Some(stat) = table.remove(key) {
+                merge(table.entry(parent).or_default(), &stat);
+                folded += 1;
+            }
+        }
+        if folded == before {
+            break;
+        }
+    }
+    folded
+}

@@ -1,0 +1,317 @@
+//! Who let a waiter go: the hand-overs of every lock that tasks wait for.
+//!
+//! A hand-over is a `sched_waking` by release code of a lock, of a task that waits for that very
+//! lock. The queue of a lock is long, and whoever is woken holds it next: so all waits for the lock
+//! are cut there, not only that of the task that was woken.
+//!
+//! ```text
+//!   H holds ------------> up_write: wakes A     A: -> wakes B
+//!   A waits |=============|                                       charged to H
+//!   B waits    |==========|----------------------|                charged to H, then to A
+//!   B's last waker alone  |======== all of it to A, who held the lock for 10 us =======|
+//! ```
+//!
+//! In: wakings of waiting tasks, switch-outs, losses, waits that ended. Out: the [`Piece`]s of a wait
+//! and how long each releaser kept a lock that others waited for. Bounded: hand-overs that are older
+//! than all open waits are forgotten, and of too many the oldest.
+
+use hashbrown::HashMap;
+
+use super::pairing::OpenWait;
+use crate::model::{
+    Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
+    Uncharged, Wait,
+};
+
+/// Wakings of one batch (`wake_q`) follow each other more closely than this. Whoever wakes the next
+/// waiter later, with the same stack, has released the lock once more.
+const BATCH_GAP: Nanos = Nanos(100_000);
+
+/// Hand-overs kept before it is looked for those that nobody needs any more.
+const KEPT: usize = 1 << 14;
+/// Hand-overs kept at the most, but for one of each lock that is waited for.
+const KEPT_AT_MOST: usize = 1 << 20;
+/// Losses of records kept; the oldest are forgotten.
+const GAPS_KEPT: usize = 64;
+/// Tasks whose last waking is remembered.
+const WOKEN_KEPT: usize = 1 << 16;
+
+/// Which lock. A semaphore and the spinlock inside it have one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId {
+    /// Where it is.
+    pub addr: LockAddr,
+    /// What it is.
+    pub kind: LockKind,
+}
+
+/// Who handed a lock over, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Releaser {
+    /// The waker.
+    pub task: TaskRef,
+    /// Kernel part of its stack.
+    pub stack: StackId,
+    /// What it did to the lock.
+    pub kind: HandOverKind,
+}
+
+/// A waking of a task that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Waking {
+    /// When.
+    pub time: Timestamp,
+    /// Who wakes.
+    pub waker: TaskId,
+    /// The same with its name, and where it wakes.
+    pub by: Releaser,
+    /// What the woken task waits for.
+    pub wait: OpenWait,
+}
+
+/// How long a releaser kept a lock while others waited for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Which lock.
+    pub lock: LockId,
+    /// Who kept it.
+    pub by: Releaser,
+    /// When it was let go.
+    pub time: Timestamp,
+    /// Since the hand-over before, or since the first of those who waited began to.
+    pub length: Nanos,
+}
+
+/// What ended a piece of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PieceEnd {
+    /// A hand-over of the lock.
+    HandOver(Releaser),
+    /// Nothing that a task is charged with.
+    Uncharged(Uncharged),
+}
+
+/// A piece of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Its first moment.
+    pub from: Timestamp,
+    /// The moment after it.
+    pub to: Timestamp,
+    /// What ended it.
+    pub end: PieceEnd,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HandOver {
+    time: Timestamp,
+    by: Releaser,
+}
+
+/// The hand-overs of one lock, in order of time.
+#[derive(Debug, Default)]
+struct Lock {
+    hand_overs: Vec<HandOver>,
+    /// Hand-overs up to here were too many to keep.
+    forgotten: Timestamp,
+    /// The latest waking of the latest batch.
+    batch_until: Timestamp,
+    /// The latest release; passing the lock on does not end a hold.
+    released: Timestamp,
+}
+
+/// The latest waking of a task.
+#[derive(Clone, Copy, Debug)]
+struct Woken {
+    waker: TaskId,
+    /// Begin of the wait in which it was woken.
+    begin: Timestamp,
+    time: Timestamp,
+    /// It left its CPU since: the next waking is another one.
+    left: bool,
+}
+
+/// Records are missing between these moments.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from: Timestamp,
+    to: Timestamp,
+}
+
+/// The hand-overs of all locks.
+#[derive(Debug)]
+pub struct Wakeups {
+    locks: HashMap<LockId, Lock>,
+    woken: HashMap<TaskId, Woken>,
+    /// Hand-overs in all locks.
+    kept: usize,
+    limit: usize,
+    gaps: Vec<Gap>,
+    /// Last record of each ring.
+    rings: HashMap<Option<Cpu>, Timestamp>,
+    /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
+    switches: bool,
+}
+
+impl Wakeups {
+    /// For a recording with or without records of context switches.
+    pub fn new(switches: bool) -> Wakeups {
+        Wakeups {
+            locks: HashMap::new(),
+            woken: HashMap::new(),
+            kept: 0,
+            limit: KEPT,
+            gaps: Vec::new(),
+            rings: HashMap::new(),
+            switches,
+        }
+    }
+
+    /// A record of a ring was read.
+    #[inline]
+    pub fn read(&mut self, cpu: Option<Cpu>, time: Timestamp) {
+        self.rings.insert(cpu, time);
+    }
+
+    /// LOST: the ring of `cpu` dropped records since the record before it.
+    pub fn lost(&mut self, cpu: Option<Cpu>, time: Timestamp) {
+        let from = self.rings.get(&cpu).copied().unwrap_or(Timestamp(0));
+        if self.gaps.len() >= GAPS_KEPT {
+            self.gaps.remove(0);
+        }
+        self.gaps.push(Gap { from, to: time });
+    }
+
+    /// The task left its CPU.
+    #[inline]
+    pub fn left(&mut self, task: TaskId) {
+        if let Some(woken) = self.woken.get_mut(&task) {
+            woken.left = true;
+        }
+    }
+
+    /// A waiting task was woken by release code of the lock that it waits for. Gives the hold that
+    /// ended, unless the waking belongs to a hand-over that is known already.
+    pub fn hand_over(&mut self, woken: TaskId, waking: &Waking) -> Option<Hold> {
+        let Waking { time, by, wait, .. } = *waking;
+        let earlier = self.remember(woken, waking);
+        if self.switches && earlier.is_some_and(|earlier| is_copy(&earlier, waking)) {
+            return None;
+        }
+        let lock = self.locks.entry(wait.lock).or_default();
+        let batch_until = std::mem::replace(&mut lock.batch_until, time);
+        if let Some(last) = lock.hand_overs.last()
+            && last.by == by
+            && time.since(batch_until) < BATCH_GAP
+            && earlier.is_none_or(|earlier| earlier.time < last.time)
+        {
+            return None;
+        }
+        lock.hand_overs.push(HandOver { time, by });
+        self.kept += 1;
+        if by.kind == HandOverKind::PassOn {
+            return None;
+        }
+        let since = std::mem::replace(&mut lock.released, time).max(wait.begin);
+        Some(Hold { lock: wait.lock, by, time, length: time.since(since) })
+    }
+
+    fn remember(&mut self, woken: TaskId, waking: &Waking) -> Option<Woken> {
+        if self.woken.len() >= WOKEN_KEPT {
+            self.woken.clear();
+        }
+        let Waking { time, waker, wait, .. } = *waking;
+        self.woken.insert(woken, Woken { waker, begin: wait.begin, time, left: false })
+    }
+
+    /// The pieces of a wait, in order of time; none for a wait during which nothing was seen, and for
+    /// one that is in no total.
+    pub fn cut(&self, wait: &Wait, out: &mut impl FnMut(Piece)) {
+        let tail = match wait.outcome {
+            Outcome::Uncertain => return,
+            Outcome::Failed => Some(Uncharged::Signal),
+            Outcome::Open => Some(Uncharged::Open),
+            Outcome::Acquired | Outcome::BackedOff => None,
+        };
+        let id = LockId { addr: wait.lock, kind: wait.lock_type.kind };
+        let lock = self.locks.get(&id);
+        let inside = lock.map_or(&[][..], |lock| lock.inside(wait.begin, wait.end));
+        let mut from = wait.begin;
+        if let Some(to) = lock.map(|lock| lock.forgotten.min(wait.end)).filter(|&to| to > from) {
+            out(Piece { from, to, end: PieceEnd::Uncharged(Uncharged::NoWaking) });
+            from = to;
+        }
+        for hand_over in inside {
+            let to = hand_over.time;
+            out(Piece { from, to, end: self.end_of(from, to, hand_over.by) });
+            from = to;
+        }
+        if let Some(why) = tail.or((!inside.is_empty()).then_some(Uncharged::Own)) {
+            out(Piece { from, to: wait.end, end: PieceEnd::Uncharged(why) });
+        }
+    }
+
+    fn end_of(&self, from: Timestamp, to: Timestamp, by: Releaser) -> PieceEnd {
+        match self.gaps.iter().any(|gap| gap.from < to && from < gap.to) {
+            true => PieceEnd::Uncharged(Uncharged::Lost),
+            false => PieceEnd::HandOver(by),
+        }
+    }
+
+    /// Whether it is time to [`Wakeups::forget`].
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.kept >= self.limit
+    }
+
+    /// Forgets hand-overs that are older than every open wait for their lock. `open`: all open waits.
+    pub fn forget(&mut self, open: impl Iterator<Item = OpenWait>) {
+        let mut oldest: HashMap<LockId, Timestamp> = HashMap::new();
+        for wait in open {
+            let begin = oldest.entry(wait.lock).or_insert(wait.begin);
+            *begin = wait.begin.min(*begin);
+        }
+        self.locks.retain(|id, lock| {
+            oldest.get(id).is_some_and(|&oldest| {
+                lock.hand_overs.drain(..lock.after(oldest));
+                !lock.hand_overs.is_empty()
+            })
+        });
+        self.count();
+        if self.kept > KEPT_AT_MOST / 2 {
+            self.locks.values_mut().for_each(Lock::halve);
+            self.count();
+        }
+        self.limit = KEPT.max(2 * self.kept);
+    }
+
+    fn count(&mut self) {
+        self.kept = self.locks.values().map(|lock| lock.hand_overs.len()).sum();
+    }
+}
+
+/// The same waking delivered twice (Linux 5.10 does so to events of a task): by the same waker, in the
+/// same wait, while the task had not left its CPU since.
+fn is_copy(earlier: &Woken, waking: &Waking) -> bool {
+    earlier.waker == waking.waker && earlier.begin == waking.wait.begin && !earlier.left
+}
+
+impl Lock {
+    /// How many hand-overs are not after `moment`.
+    fn after(&self, moment: Timestamp) -> usize {
+        self.hand_overs.partition_point(|hand_over| hand_over.time <= moment)
+    }
+
+    /// Forgets the older half.
+    fn halve(&mut self) {
+        let half = self.hand_overs.len() / 2;
+        if let Some(last) = self.hand_overs.drain(..half).next_back() {
+            self.forgotten = last.time;
+        }
+    }
+
+    fn inside(&self, begin: Timestamp, end: Timestamp) -> &[HandOver] {
+        let (from, to) = (self.after(begin), self.after(end));
+        self.hand_overs.get(from..to).unwrap_or_default()
+    }
+}
