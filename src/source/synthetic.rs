@@ -1,7 +1,8 @@
 //! Records made up by tests and benches, as bytes that no decoder can tell from the kernel's.
 //!
 //! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
-//! without, `cpu-clock` with callchain. All have one sample_type; ids are 1, 2, 3, and 11, 12, 13 of
+//! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] is added to them,
+//! `sched:sched_waking` with callchain. All have one sample_type; ids are 1, 2, 3, 4, and 11 to 14 of
 //! their second instances.
 
 use std::sync::Arc;
@@ -24,39 +25,60 @@ const SAMPLE_TYPE: u64 = sample::IDENTIFIER
 const BEGIN_ID: u64 = 1;
 const END_ID: u64 = 2;
 const CLOCK_ID: u64 = 3;
+const WAKING_ID: u64 = 4;
 /// Between the ids of an event's two instances.
 const SECOND: u64 = 10;
 
 const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
     \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
-    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
-    \tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n";
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n";
 
 /// What one tracepoint of them has beside the common fields.
 #[derive(Clone, Copy, Debug)]
 struct Tracepoint {
+    system: &'static str,
     name: &'static str,
     id: u64,
-    field: &'static str,
+    fields: &'static str,
 }
 
 const BEGIN: Tracepoint = Tracepoint {
+    system: "lock",
     name: "contention_begin",
     id: BEGIN_ID,
-    field: "field:unsigned int flags;\toffset:16;\tsize:4;\tsigned:0;",
+    fields: "\tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:unsigned int flags;\toffset:16;\tsize:4;\tsigned:0;",
 };
 const END: Tracepoint = Tracepoint {
+    system: "lock",
     name: "contention_end",
     id: END_ID,
-    field: "field:int ret;\toffset:16;\tsize:4;\tsigned:1;",
+    fields: "\tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;\n\
+        \tfield:int ret;\toffset:16;\tsize:4;\tsigned:1;",
+};
+const WAKING: Tracepoint = Tracepoint {
+    system: "sched",
+    name: "sched_waking",
+    id: WAKING_ID,
+    fields: "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;",
 };
 
 impl Tracepoint {
     /// The text of its `format` file in tracefs.
     fn format(self) -> String {
-        let Tracepoint { name, id, field } = self;
-        format!("name: {name}\nID: {}\nformat:\n{COMMON}\t{field}\n", 400 + id)
+        let Tracepoint { name, id, fields, .. } = self;
+        format!("name: {name}\nID: {}\nformat:\n{COMMON}{fields}\n", 400 + id)
+    }
+
+    fn event(self) -> EventDesc {
+        let Tracepoint { system, name, id, .. } = self;
+        EventDesc {
+            attr: Attr { kind: event_type::TRACEPOINT, config: 400 + id, ..base() },
+            name: format!("{system}:{name}"),
+            ids: vec![id, id + SECOND],
+            format: Format::parse(&self.format()).map(Arc::new),
+        }
     }
 }
 
@@ -107,14 +129,7 @@ impl Synthetic {
 
     /// What these records are records of.
     pub fn origin(&self) -> Origin {
-        let flags = flag::SAMPLE_ID_ALL | flag::COMM | flag::TASK;
-        let base = Attr { sample_type: SAMPLE_TYPE, sample_period: 1, flags, ..Attr::default() };
-        let tracepoint = |tracepoint: Tracepoint| EventDesc {
-            attr: Attr { kind: event_type::TRACEPOINT, config: 400 + tracepoint.id, ..base },
-            name: format!("lock:{}", tracepoint.name),
-            ids: vec![tracepoint.id, tracepoint.id + SECOND],
-            format: Format::parse(&tracepoint.format()).map(Arc::new),
-        };
+        let base = base();
         let clock = Attr {
             kind: event_type::SOFTWARE,
             config: software::CPU_CLOCK,
@@ -123,8 +138,8 @@ impl Synthetic {
         };
         Origin {
             events: vec![
-                tracepoint(BEGIN),
-                tracepoint(END),
+                BEGIN.event(),
+                END.event(),
                 EventDesc {
                     attr: clock,
                     name: "cpu-clock".into(),
@@ -146,6 +161,18 @@ impl Synthetic {
             page_size: 4096,
             ..TracingData::default()
         }
+    }
+
+    /// `sched:sched_waking`, for an origin whose records include [`Synthetic::waking`].
+    pub fn waking_event() -> EventDesc {
+        WAKING.event()
+    }
+
+    /// `sched:sched_waking`: `at`'s task wakes `woken`.
+    pub fn waking(&mut self, at: At, woken: i32, kernel: &[u64]) -> &mut Synthetic {
+        let mut raw = common(at, WAKING_ID);
+        raw.extend(woken.to_le_bytes());
+        self.sample(at, WAKING_ID, (kernel, &[]), &raw)
     }
 
     /// `lock:contention_begin` with kernel frames.
@@ -267,10 +294,20 @@ impl Synthetic {
     }
 }
 
-fn raw(at: At, id: u64, lock: u64, last: u32) -> Vec<u8> {
+fn base() -> Attr {
+    let flags = flag::SAMPLE_ID_ALL | flag::COMM | flag::TASK;
+    Attr { sample_type: SAMPLE_TYPE, sample_period: 1, flags, ..Attr::default() }
+}
+
+fn common(at: At, id: u64) -> Vec<u8> {
     let mut raw = ((400 + id) as u16).to_le_bytes().to_vec();
     raw.extend([at.common_flags, 0]);
     raw.extend(at.common_pid.to_le_bytes());
+    raw
+}
+
+fn raw(at: At, id: u64, lock: u64, last: u32) -> Vec<u8> {
+    let mut raw = common(at, id);
     raw.extend(lock.to_le_bytes());
     raw.extend(last.to_le_bytes());
     raw

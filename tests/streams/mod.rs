@@ -55,6 +55,7 @@ pub(crate) const SOFTIRQ: u8 = 0x10;
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
     pub(crate) switches: bool,
+    pub(crate) wakings: bool,
     pub(crate) ends: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
@@ -65,6 +66,7 @@ impl Default for Reading {
     fn default() -> Reading {
         Reading {
             switches: false,
+            wakings: false,
             ends: true,
             kallsyms: "",
             detail: Detail::default(),
@@ -83,6 +85,9 @@ impl Reading {
         let mut origin = Synthetic::new().origin();
         if self.switches {
             origin.events[0].attr.flags |= flag::CONTEXT_SWITCH;
+        }
+        if self.wakings {
+            origin.events.push(Synthetic::waking_event());
         }
         if !self.ends {
             origin.events.retain(|event| event.name != "lock:contention_end");
