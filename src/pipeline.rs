@@ -221,6 +221,7 @@ impl Pipeline {
                 order: self.order_faults(),
                 records: self.stream.records,
                 cpu_samples: stages.cpu_samples,
+                wakings: stages.wakeups.is_some(),
                 copies: stages.copies.as_ref().map_or(0, Copies::found),
             },
             query,

@@ -36,11 +36,13 @@ fn next(args: &ReportArgs) -> Vec<String> {
         other => format!(" {other}"),
     };
     let other = match args.by {
-        crate::cli::args::By::Site => "lock",
-        _ => "site",
+        _ if args.blame => "--by releaser",
+        crate::cli::args::By::Site => "--by lock",
+        crate::cli::args::By::Releaser => "--blame",
+        _ => "--by site",
     };
     vec![
-        format!("lockprof report{file} --by {other}"),
+        format!("lockprof report{file} {other}"),
         format!("lockprof report{file} --stacks"),
         format!("lockprof flamegraph{file} -o lockprof.svg"),
     ]

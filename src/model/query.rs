@@ -14,6 +14,17 @@ pub enum GroupBy {
     Lock,
     /// One task: comm and pid.
     Task,
+    /// A task that handed locks over, and where.
+    Releaser,
+    /// Who waited where, and who let it wait: (lock type, site, lock name, releaser).
+    Blame,
+}
+
+impl GroupBy {
+    /// Whether rows are pieces of waits, each charged to who ended it.
+    pub fn is_blame(self) -> bool {
+        matches!(self, GroupBy::Releaser | GroupBy::Blame)
+    }
 }
 
 /// perf's sort keys, and `wait`, which is traced and spun together.

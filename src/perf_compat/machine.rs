@@ -63,7 +63,7 @@ struct Open {
 }
 
 impl PerfCompat {
-    /// [`GroupBy::Site`] is perf's default, `Lock` is `-l`, `Task` is `-t`.
+    /// [`GroupBy::Site`] is perf's default, `Lock` is `-l`, `Task` is `-t`; perf has no others.
     pub fn new(by: GroupBy, walk: Walk) -> PerfCompat {
         PerfCompat {
             by,
@@ -111,9 +111,9 @@ impl PerfCompat {
         let by = self.by;
         let row = self.rows.entry(key).or_insert_with(|| {
             let name = match by {
-                GroupBy::Site => CompatKey::caller(caller::name(caller.addr, kernel)),
                 GroupBy::Lock => CompatKey::lock(begin.lock, kernel),
                 GroupBy::Task => CompatKey::task(event.tid),
+                _ => CompatKey::caller(caller::name(caller.addr, kernel)),
             };
             Row::new(name, begin.flags, caller.kernel_key)
         });
@@ -208,16 +208,16 @@ impl PerfCompat {
 
     fn caller(&self, chain: Callchain<'_>, kernel: &Kernel) -> Caller {
         match self.by {
-            GroupBy::Site => self.walk.caller(chain, kernel),
             GroupBy::Lock | GroupBy::Task => Caller::default(),
+            _ => self.walk.caller(chain, kernel),
         }
     }
 
     fn key(&self, tid: i32, lock: LockAddr, caller: Caller) -> u64 {
         match self.by {
-            GroupBy::Site => caller.key,
             GroupBy::Lock => lock.0,
             GroupBy::Task => tid as u64,
+            _ => caller.key,
         }
     }
 }

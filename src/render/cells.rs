@@ -1,14 +1,16 @@
 //! What a row of a report says, cell by cell.
 //!
-//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock or task,
-//! and the cells of each row, escaped.
+//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock, task or
+//! releaser, and the cells of each row, escaped.
 
-use crate::model::{GroupBy, LockType, Mode, Nanos, SortKey, WaitStat};
+use crate::model::{
+    GroupBy, HandOverKind, LockType, Mode, Nanos, SortKey, Stat, Uncharged, WaitStat,
+};
 use crate::render::escape::visible;
 use crate::render::grid::{Cell, Column, Kind};
 use crate::render::paint::Style;
 use crate::render::units;
-use crate::report::{NameEvidence, Report, Row, RowKey};
+use crate::report::{ChargedName, NameEvidence, Report, Row, RowKey};
 
 /// A row with this share of all waiting is worth looking at.
 const LARGE_SHARE: f64 = 0.1;
@@ -29,8 +31,8 @@ pub(crate) struct Shape<'a> {
 
 impl Shape<'_> {
     /// The shape for these rows of `report`.
-    pub(crate) fn of<'a>(report: &'a Report, rows: &[Row]) -> Shape<'a> {
-        let spun = rows.iter().any(|row| row.stat.spun.samples > 0);
+    pub(crate) fn of<'a>(report: &'a Report, rows: &[&Row]) -> Shape<'a> {
+        let spun = !report.by.is_blame() && rows.iter().any(|row| row.stat.spun.samples > 0);
         let address = rows.iter().any(|row| row.key.lock_addr.is_some());
         let mut shape = Shape { report, spun, marks: false, address };
         shape.marks = rows.iter().any(|row| shape.is_near_floor(&row.stat));
@@ -58,6 +60,9 @@ impl Shape<'_> {
     /// Columns from left to right: numbers, then names.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let column = |title, kind, give_up| Column { title, kind, give_up };
+        if self.report.by.is_blame() {
+            return self.columns_of_blame();
+        }
         let mut columns = vec![column("wait", Kind::Number, 0), column("share", Kind::Number, 4)];
         if self.spun {
             columns.push(column("traced", Kind::Number, 1));
@@ -87,17 +92,39 @@ impl Shape<'_> {
                 columns.push(column("task", Kind::Name, 0));
                 columns.push(column("mostly", Kind::Word, 0));
             }
+            GroupBy::Releaser | GroupBy::Blame => {}
         }
+        columns
+    }
+
+    fn columns_of_blame(&self) -> Vec<Column> {
+        let column = |title, kind, give_up| Column { title, kind, give_up };
+        let mut columns = vec![column("wait", Kind::Number, 0), column("share", Kind::Number, 0)];
+        if self.report.by == GroupBy::Releaser {
+            columns.push(column("pieces", Kind::Number, 1));
+            columns.push(column("holds", Kind::Number, 3));
+        }
+        columns.push(column("avg hold", Kind::Number, 0));
+        columns.push(column("p99 hold", Kind::Number, 2));
+        if self.report.by == GroupBy::Blame {
+            columns.push(column("type", Kind::Word, 0));
+            columns.push(column("who waited", Kind::Name, 0));
+        }
+        columns.push(column("who let it wait", Kind::Name, 0));
         columns
     }
 
     /// A row's cells, one for each column.
     pub(crate) fn row(&self, row: &Row) -> Vec<Cell> {
+        if self.report.by.is_blame() {
+            return self.blame(row);
+        }
         let mut cells = self.numbers(&row.stat);
         cells.extend(match self.report.by {
             GroupBy::Site => site(row),
             GroupBy::Lock => self.lock(row),
             GroupBy::Task => task(row),
+            GroupBy::Releaser | GroupBy::Blame => Vec::new(),
         });
         cells
     }
@@ -135,6 +162,39 @@ impl Shape<'_> {
         cells.push(Cell::new(time_or_dash(ended.quantile(0.95))));
         cells.push(Cell::new(time_or_dash(ended.quantile(0.99))));
         cells.push(Cell::new(time_or_dash((ended.count > 0).then_some(ended.max))));
+        cells
+    }
+
+    fn blame(&self, row: &Row) -> Vec<Cell> {
+        let share = self.report.share(&row.stat);
+        let large = share >= LARGE_SHARE && !row.is_uncharged();
+        let style = if large { Style::Strong } else { Style::Plain };
+        let hold = row.hold.as_ref();
+        let number = |n: u64| if n == 0 { "-".into() } else { units::count(n) };
+        let mut cells = vec![
+            Cell::styled(time_or_dash(Some(row.stat.wait())), style),
+            Cell::new(units::percent(share)),
+        ];
+        if self.report.by == GroupBy::Releaser {
+            cells.push(Cell::new(number(row.stat.contended())));
+            cells.push(Cell::new(number(hold.map_or(0, |hold| hold.count))));
+        }
+        cells.push(Cell::new(time_or_dash(hold.and_then(Stat::avg))));
+        cells.push(Cell::new(time_or_dash(hold.and_then(|hold| hold.quantile(0.99)))));
+        let who = charged(row);
+        if self.report.by == GroupBy::Blame {
+            let waiter = row.key.lock_type;
+            cells.push(waiter.map_or(Cell::default(), type_cell));
+            cells.push(waiter.map_or(Cell::default(), |_| caller(&row.key)));
+            let short = if who.short.is_empty() { "" } else { "<- " };
+            cells.push(Cell {
+                text: format!("<- {}", who.text),
+                short: format!("{short}{}", who.short),
+                ..who
+            });
+            return cells;
+        }
+        cells.push(who);
         cells
     }
 
@@ -208,6 +268,35 @@ fn lock_beside_caller(key: &RowKey) -> String {
             }
         }
         Some(lock) => lock.name.clone(),
+    }
+}
+
+/// Who is charged, and where it let the lock go: `xfs_repair/4711 do_mprotect_pkey`; or why nobody is.
+fn charged(row: &Row) -> Cell {
+    match &row.key.releaser {
+        Some(ChargedName::Releaser { task, caller, wrappers, kind }) => {
+            let mut names: Vec<_> = wrappers.iter().map(|name| visible(name)).collect();
+            names.push(visible(caller.as_deref().unwrap_or("[unknown]")));
+            let who = match task.tid {
+                0 => visible(&task.comm).into_owned(),
+                tid => format!("{}/{tid}", visible(&task.comm)),
+            };
+            let passed = if *kind == HandOverKind::PassOn { " (passed on)" } else { "" };
+            let short = format!("{who} {}{passed}", names.last().map_or("", |name| name));
+            Cell { short, ..Cell::new(format!("{who} {}{passed}", names.join(" < "))) }
+        }
+        Some(ChargedName::Nobody(why)) => Cell::styled(nobody(*why), Style::Quiet),
+        None => Cell::new("-"),
+    }
+}
+
+fn nobody(why: Uncharged) -> &'static str {
+    match why {
+        Uncharged::Own => "(woken: no CPU yet, or the lock was taken)",
+        Uncharged::Signal => "(ended by a signal or a timeout)",
+        Uncharged::Open => "(still waiting at the end)",
+        Uncharged::Lost => "(records were lost meanwhile)",
+        Uncharged::NoWaking => "(no waking seen: never slept, or not recorded)",
     }
 }
 

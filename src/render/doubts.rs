@@ -148,7 +148,15 @@ fn names(report: &Report) -> Vec<String> {
     }
     let caller = percent(share(trust.caller_named, trust.wait));
     let lock = percent(share(trust.lock_named, trust.wait));
-    vec![format!("callers named {caller}, locks named {lock}")]
+    let mut said = vec![format!("callers named {caller}, locks named {lock}")];
+    said.push(match trust.charged {
+        Some(charged) => {
+            let charged = percent(share(charged, trust.wait));
+            format!("{charged} of the waiting charged to a releaser")
+        }
+        None => "releasers not recorded".into(),
+    });
+    said
 }
 
 fn cost(report: &Report) -> Vec<String> {

@@ -183,6 +183,8 @@ fn share_out(room: usize, names: &[usize], natural: &[usize], widths: &mut [usiz
     let needed: usize = names.iter().map(|&at| natural[at]).sum();
     let fair = (room / 3).max(SHORT_NAME).min(room / 2);
     let mut left = room;
+    // What the first does not need goes to the later ones.
+    let fair = fair.max(room.saturating_sub(names.first().map_or(0, |&at| natural[at])));
     for &at in names.iter().skip(1) {
         let width = if needed <= room { natural[at] } else { natural[at].min(fair) };
         widths[at] = width.max(1);

@@ -8,10 +8,12 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, Nanos, SortKey, WaitStat};
+use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
 use crate::render::json_lines::Lines;
 use crate::render::{Renderer, units};
-use crate::report::{Header, LockName, NameEvidence, Report, Row, Split, StackShare, Trust};
+use crate::report::{
+    ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
+};
 
 /// Goes up when a field changes its name, type or meaning; new fields do not count.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -103,11 +105,31 @@ struct RowOut<'a> {
     lock: Option<LockOut<'a>>,
     lock_addr: Option<String>,
     task: Option<TaskOut<'a>>,
+    releaser: Option<ReleaserOut<'a>>,
+    uncharged: Option<&'static str>,
+    hold: Option<HoldOut>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
     by_type: Vec<SplitOut>,
     stacks: Vec<StackOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReleaserOut<'a> {
+    task: TaskOut<'a>,
+    caller: Option<&'a str>,
+    wrappers: &'a [String],
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct HoldOut {
+    count: u64,
+    total_ns: u64,
+    avg_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -154,6 +176,7 @@ struct TrustOut<'a> {
     wait_ns: u64,
     caller_named_ns: u64,
     lock_named_ns: u64,
+    charged_ns: Option<u64>,
     kernel_symbols: &'a str,
     folded_keys: u64,
     rung: &'a str,
@@ -189,6 +212,8 @@ fn document(report: &Report) -> Document<'_> {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
             GroupBy::Task => "task",
+            GroupBy::Releaser => "releaser",
+            GroupBy::Blame => "blame",
         },
         sort: match report.sort {
             SortKey::Wait => "wait",
@@ -254,15 +279,43 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
         wrappers: &key.wrappers,
         lock: key.lock.as_ref().map(lock),
         lock_addr: key.lock_addr.map(|addr| addr.to_string()),
-        task: key.task.as_ref().map(|task| TaskOut {
-            comm: &task.comm,
-            pid: task.pid,
-            tid: task.tid,
-        }),
+        task: key.task.as_ref().map(task),
+        releaser: key.releaser.as_ref().and_then(releaser),
+        uncharged: match key.releaser {
+            Some(ChargedName::Nobody(why)) => Some(why.name()),
+            _ => None,
+        },
+        hold: row.hold.as_ref().map(hold),
         share: units::share(row.stat.wait(), all),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
         stacks: row.stacks.iter().map(stack).collect(),
+    }
+}
+
+fn task(task: &TaskName) -> TaskOut<'_> {
+    TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
+}
+
+fn releaser(charged: &ChargedName) -> Option<ReleaserOut<'_>> {
+    match charged {
+        ChargedName::Releaser { task: who, caller, wrappers, kind } => Some(ReleaserOut {
+            task: task(who),
+            caller: caller.as_deref(),
+            wrappers,
+            kind: kind.name(),
+        }),
+        ChargedName::Nobody(_) => None,
+    }
+}
+
+fn hold(hold: &Stat) -> HoldOut {
+    HoldOut {
+        count: hold.count,
+        total_ns: hold.total.0,
+        avg_ns: hold.avg().map(|t| t.0),
+        p99_ns: hold.quantile(0.99).map(|t| t.0),
+        max_ns: hold.max.0,
     }
 }
 
@@ -333,6 +386,7 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         wait_ns: trust.wait.0,
         caller_named_ns: trust.caller_named.0,
         lock_named_ns: trust.lock_named.0,
+        charged_ns: trust.charged.map(|t| t.0),
         kernel_symbols: &trust.kernel_symbols,
         folded_keys: trust.folded_keys,
         rung: &trust.rung,

@@ -137,11 +137,15 @@ impl Page<'_> {
     fn table(&self) -> Vec<String> {
         let report = self.report;
         let shown = if report.top == 0 { report.rows.len() } else { report.top };
-        let rows = &report.rows[..shown.min(report.rows.len())];
-        let shape = Shape::of(report, rows);
+        // What nobody is charged with stands at the end, and is always shown.
+        let charged = report.rows.iter().take_while(|row| !row.is_uncharged()).count();
+        let (charged, uncharged) = report.rows.split_at(charged);
+        let (top, rest) = charged.split_at(shown.min(charged.len()));
+        let rows: Vec<&Row> = top.iter().chain(uncharged).collect();
+        let shape = Shape::of(report, &rows);
         let mut grid = Grid::new(shape.columns());
         let mut marked = false;
-        for row in rows {
+        for row in &rows {
             marked |= shape.is_near_floor(&row.stat);
             grid.row(shape.row(row));
             if report.by == GroupBy::Lock && row.splits.len() > 1 {
@@ -151,7 +155,7 @@ impl Page<'_> {
         }
         let (mut lines, gone) = grid.print(self.width, self.paint);
         let mut legend = Vec::new();
-        legend.extend(self.rest(&report.rows[rows.len()..]));
+        legend.extend(self.rest(rest));
         legend.extend(marked.then(|| self.floor_legend()));
         legend.extend(missing(&gone));
         lines.extend(self.pack("", &legend));

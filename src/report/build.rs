@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
+use super::blame;
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
-use crate::attribute::{Attribution, Facts};
+use crate::attribute::{Attribution, Facts, Site};
 use crate::correlate::{Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -44,15 +45,16 @@ pub struct Sources<'a> {
     pub records: u64,
     pub cpu_samples: u64,
     pub copies: u64,
+    pub wakings: bool,
 }
 
 /// One cell of the tables in words.
-struct Cell<'a> {
-    key: &'a CellKey,
-    stat: &'a WaitStat,
-    caller: Option<&'a str>,
-    wrappers: Vec<&'a str>,
-    lock: LockName,
+pub(super) struct Cell<'a> {
+    pub(super) key: &'a CellKey,
+    pub(super) stat: &'a WaitStat,
+    pub(super) caller: Option<&'a str>,
+    pub(super) wrappers: Vec<&'a str>,
+    pub(super) lock: LockName,
     task: TaskName,
 }
 
@@ -70,14 +72,18 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     }
     let mut total = WaitStat::default();
     cells.iter().for_each(|cell| total.merge(cell.stat));
+    let charged = sources.wakings.then(|| blame::charged(sources, &names, &query.filter));
     let mut report = Report {
         header: quality::header(sources),
         by: query.by,
         sort: query.sort,
         top: query.top,
-        rows: rows(sources, &cells, query),
+        rows: match query.by.is_blame() {
+            true => blame::rows(sources, &names, query, &total),
+            false => rows(sources, &cells, query),
+        },
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
-        trust: quality::trust(sources, named(&cells)),
+        trust: quality::trust(sources, named(&cells, charged)),
         total,
     };
     report.sort_rows();
@@ -97,7 +103,23 @@ fn caller<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a str> {
         StackKey::Site(site) => site,
         StackKey::Folded => None,
     };
+    caller_of(sources, function)
+}
+
+pub(super) fn caller_of<'a>(
+    sources: &Sources<'a>,
+    function: Option<FunctionId>,
+) -> Option<&'a str> {
     function.map(|function| sources.kernel.name(function))
+}
+
+pub(super) fn wrapper_names<'a>(
+    sources: &Sources<'a>,
+    site: Option<&'a Site>,
+) -> impl Iterator<Item = &'a str> {
+    let kernel = sources.kernel;
+    let wrappers = site.map_or(&[][..], |site| &site.wrappers);
+    wrappers.iter().map(|&wrapper| kernel.name(wrapper))
 }
 
 fn learn_names(sources: &Sources<'_>) -> LockNames {
@@ -109,28 +131,28 @@ fn learn_names(sources: &Sources<'_>) -> LockNames {
     LockNames::learn(evidence, &sources.origin.host.release)
 }
 
-fn cell<'a>(
+pub(super) fn cell<'a>(
     sources: &Sources<'a>,
     names: &LockNames,
     key: &'a CellKey,
     stat: &'a WaitStat,
 ) -> Cell<'a> {
     let caller = caller(sources, key);
-    let wrappers = facts(sources, key).map_or(&[][..], |facts| &facts.site.wrappers);
+    let site = facts(sources, key).map(|facts| &facts.site);
     let evidence = Evidence { lock: key.lock, lock_type: key.lock_type, caller };
     Cell {
         key,
         stat,
         caller,
-        wrappers: wrappers.iter().map(|&wrapper| sources.kernel.name(wrapper)).collect(),
+        wrappers: wrapper_names(sources, site).collect(),
         lock: names.name(evidence, sources.kernel),
-        task: task_name(sources, key),
+        task: task_name(sources, key.context, key.task),
     }
 }
 
-fn task_name(sources: &Sources<'_>, key: &CellKey) -> TaskName {
+pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) -> TaskName {
     let pseudo = |comm: &str| TaskName { comm: comm.into(), pid: 0, tid: 0 };
-    match (key.context, key.task) {
+    match (context, task) {
         (Context::Softirq, _) => pseudo("[softirq]"),
         (Context::Hardirq, _) => pseudo("[hardirq]"),
         (Context::Nmi, _) => pseudo("[nmi]"),
@@ -147,7 +169,7 @@ fn task_name(sources: &Sources<'_>, key: &CellKey) -> TaskName {
     }
 }
 
-fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
+pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
     let any = |list: &[String], matches: &dyn Fn(&str) -> bool| {
         list.is_empty() || list.iter().any(|wanted| matches(wanted))
     };
@@ -172,13 +194,14 @@ fn is_lock(cell: &Cell<'_>, wanted: &str) -> bool {
     }
 }
 
-fn named(cells: &[Cell<'_>]) -> Named {
+fn named(cells: &[Cell<'_>], charged: Option<Nanos>) -> Named {
     let wait = |wanted: &dyn Fn(&Cell<'_>) -> bool| -> Nanos {
         cells.iter().filter(|cell| wanted(cell)).map(|cell| cell.stat.wait()).sum()
     };
     Named {
         caller: wait(&|cell| cell.caller.is_some()),
         lock: wait(&|cell| cell.lock.evidence != NameEvidence::Caller),
+        charged,
         all: wait(&|_| true),
     }
 }
@@ -228,6 +251,7 @@ fn row_key(cell: &Cell<'_>, by: GroupBy) -> RowKey {
         lock: (site || lock).then(|| cell.lock.clone()),
         lock_addr: cell.key.lock.filter(|_| lock),
         task: (by == GroupBy::Task).then(|| cell.task.clone()),
+        releaser: None,
     }
 }
 
@@ -240,7 +264,7 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks }
+    Row { key, stat, splits, stacks, hold: None }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
@@ -295,14 +319,16 @@ fn frame(kernel: &Kernel, ip: u64) -> String {
 }
 
 impl Report {
-    /// Sorts rows by the report's key, largest first, then by how often (a recording without ends
+    /// Sorts rows by the report's key, what nobody is charged with behind, largest first, then by how often (a recording without ends
     /// has no times), then by words.
     pub(super) fn sort_rows(&mut self) {
         let sort = self.sort;
         self.rows.sort_by(|a, b| {
             let (left, right) = (weight(sort, &a.stat), weight(sort, &b.stat));
             let often = || b.stat.contended().cmp(&a.stat.contended());
-            right.cmp(&left).then_with(often).then_with(|| a.key.cmp(&b.key))
+            let charged = a.is_uncharged().cmp(&b.is_uncharged());
+            let larger = charged.then(right.cmp(&left));
+            larger.then_with(often).then_with(|| a.key.cmp(&b.key))
         });
     }
 }

@@ -38,6 +38,8 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Site => "site",
         GroupBy::Lock => "lock",
         GroupBy::Task => "task",
+        GroupBy::Releaser => "releaser",
+        GroupBy::Blame => "blame",
     }
 }
 
@@ -78,6 +80,9 @@ impl Row {
         };
         merge_by(&mut self.stacks, &other.stacks, key, |own, new| own.stat.merge(&new.stat));
         sort_stacks(&mut self.stacks);
+        if let Some(hold) = &other.hold {
+            self.hold.get_or_insert_default().merge(hold);
+        }
     }
 }
 
@@ -107,6 +112,7 @@ impl Trust {
         add(&mut self.floor, other.floor, Ord::max);
         self.caller_named += other.caller_named;
         self.lock_named += other.lock_named;
+        add(&mut self.charged, other.charged, |a, b| a + b);
         self.wait += other.wait;
         list(&mut self.kernel_symbols, &other.kernel_symbols);
         self.folded_keys += other.folded_keys;

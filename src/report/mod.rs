@@ -3,6 +3,7 @@
 //! In: the id tables of analyse and the books. Out: an immutable [`Report`] that renderers print,
 //! screens show, and other reports merge with.
 
+mod blame;
 mod build;
 mod catalogue;
 mod cpu_stacks;
@@ -16,6 +17,7 @@ mod trust;
 pub use build::{Sources, build};
 pub use merge::MergeError;
 pub use report::{
-    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
+    TaskName,
 };
 pub use trust::Trust;

@@ -17,6 +17,8 @@ pub(super) struct Named {
     pub(super) caller: Nanos,
     /// With a lock's name that says more than its caller.
     pub(super) lock: Nanos,
+    /// Charged to who handed the lock over; `None` without wakings.
+    pub(super) charged: Option<Nanos>,
     /// All of it.
     pub(super) all: Nanos,
 }
@@ -81,6 +83,7 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         floor: origin.floor(),
         caller_named: named.caller,
         lock_named: named.lock,
+        charged: named.charged,
         wait: named.all,
         kernel_symbols: sources.kernel_symbols.to_owned(),
         folded_keys: sources.tables.folded() + sources.stacks.refused(),

@@ -2,7 +2,9 @@
 //!
 //! Names are raw words from the machine: renderers escape them.
 
-use crate::model::{GroupBy, LockAddr, LockKind, LockType, Nanos, SortKey, WaitStat};
+use crate::model::{
+    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
+};
 use crate::report::trust::Trust;
 
 /// What was recorded, for the first line.
@@ -56,7 +58,7 @@ pub struct TaskName {
 }
 
 /// What a row stands for. Which fields are present follows from [`Report::by`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     /// By site: the type with its mode. By lock: the kind alone is shared by all waits.
     pub lock_type: Option<LockType>,
@@ -73,6 +75,26 @@ pub struct RowKey {
     pub lock_addr: Option<LockAddr>,
     /// By task.
     pub task: Option<TaskName>,
+    /// By releaser, and in blame: who is charged.
+    pub releaser: Option<ChargedName>,
+}
+
+/// Who is charged with a part of the waiting, in words. Nobody comes last.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChargedName {
+    /// A task that handed the lock over.
+    Releaser {
+        /// Who.
+        task: TaskName,
+        /// Where: the function above the release code; `None` when no frame has a symbol.
+        caller: Option<String>,
+        /// Wrappers between release code and caller, innermost first.
+        wrappers: Vec<String>,
+        /// Released, or passed on by another waiter.
+        kind: HandOverKind,
+    },
+    /// Nobody, and why.
+    Nobody(Uncharged),
 }
 
 /// The part of a row with one lock type: R and W stand side by side.
@@ -110,6 +132,16 @@ pub struct Row {
     pub splits: Vec<Split>,
     /// Full stacks, largest first; empty unless the query asked for them.
     pub stacks: Vec<StackShare>,
+    /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
+    /// where no hold was seen.
+    pub hold: Option<Stat>,
+}
+
+impl Row {
+    /// Whether it is waiting that nobody is charged with.
+    pub fn is_uncharged(&self) -> bool {
+        matches!(self.key.releaser, Some(ChargedName::Nobody(_)))
+    }
 }
 
 /// An answer.

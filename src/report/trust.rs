@@ -28,7 +28,9 @@ pub struct Trust {
     pub caller_named: Nanos,
     /// Wait time with a lock's name that says more than its caller, out of all.
     pub lock_named: Nanos,
-    /// All wait time, for the two above.
+    /// Wait time charged to who handed the lock over; `None` where wakings were not recorded.
+    pub charged: Option<Nanos>,
+    /// All wait time, for the three above.
     pub wait: Nanos,
     /// Where kernel symbols came from, or why there are none.
     pub kernel_symbols: String,

@@ -54,6 +54,7 @@ fn key() -> RowKey {
         lock: None,
         lock_addr: None,
         task: None,
+        releaser: None,
     }
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone() }];
-    Row { key, stat, splits, stacks: Vec::new() }
+    Row { key, stat, splits, stacks: Vec::new(), hold: None }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -77,12 +78,12 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         lock_addr: Some(LockAddr(addr)),
         ..key()
     };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new() }
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
 }
 
 pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
     let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new() }
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
 }
 
 pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
@@ -126,6 +127,7 @@ fn trust(wait: Nanos) -> Trust {
         cpu_event: Some(("cpu-clock".into(), Nanos(1_003_009))),
         floor: Some(Nanos(3_400)),
         caller_named: wait,
+        charged: None,
         lock_named: Nanos(wait.0 / 100 * 97),
         wait,
         kernel_symbols: "from the recording".into(),

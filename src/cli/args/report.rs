@@ -60,6 +60,7 @@ Examples:
   lockprof report                                 rows by call site
   lockprof report --by lock --lock-type rwsem     which rwsems
   lockprof report --by task --min-wait 1ms        who waited long
+  lockprof report --blame --lock mmap_lock        who let them wait for it
   lockprof report --time 2s..5s --stacks          full stacks of a part of it
   lockprof report --format json | jq .rows        for other programs")]
 pub struct ReportArgs {
@@ -69,6 +70,9 @@ pub struct ReportArgs {
     /// What a row stands for
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
+    /// Show who let whom wait: rows of a waiter's call site with the releaser that it waited for
+    #[arg(long, conflicts_with_all = ["by", "stacks", "perf_compat"])]
+    pub blame: bool,
     /// What rows are sorted by, largest first
     #[arg(long, value_enum, default_value_t)]
     pub sort: Sort,
@@ -116,6 +120,8 @@ pub enum By {
     Lock,
     /// Task
     Task,
+    /// Who let others wait, and where
+    Releaser,
 }
 
 /// `--sort`.
@@ -183,7 +189,7 @@ impl ReportArgs {
     /// The question that was typed.
     pub fn query(&self) -> Query {
         Query {
-            by: self.by.into(),
+            by: if self.blame { GroupBy::Blame } else { self.by.into() },
             sort: self.sort.into(),
             top: self.top,
             filter: self.filter.filter(),
@@ -198,6 +204,7 @@ impl From<By> for GroupBy {
             By::Site => GroupBy::Site,
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
+            By::Releaser => GroupBy::Releaser,
         }
     }
 }

@@ -1,0 +1,126 @@
+//! Pieces of waits -> rows: who let whom wait.
+//!
+//! In: the tables of blame, and the waits that pass the filter. Out: a row for each releaser and site
+//! ([`GroupBy::Releaser`]), or for each waiter's site with a releaser ([`GroupBy::Blame`]). What no
+//! hand-over was seen in is a row too: rows add up to all waiting.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+
+use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_names};
+use super::lock_name::LockNames;
+use super::report::{ChargedName, Row, RowKey, Split};
+use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
+use crate::correlate::LockId;
+use crate::model::{Context, Filter, GroupBy, LockType, Nanos, Query, Stat, Uncharged, WaitStat};
+
+/// What a row gathers.
+#[derive(Default)]
+struct Group {
+    stat: WaitStat,
+    splits: std::collections::BTreeMap<LockType, WaitStat>,
+    /// Each hold once, whoever waited for it.
+    holds: BTreeSet<HoldKey>,
+}
+
+/// Waiting that is charged to a releaser, of the waits that pass the filter.
+pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter) -> Nanos {
+    let pieces = passing(sources, names, filter);
+    let charged = pieces.filter(|(key, ..)| matches!(key.to, ChargedTo::Releaser(_)));
+    charged.map(|(_, cell)| cell.stat.wait()).sum()
+}
+
+/// Rows of blame. `total`: all waits that pass the filter.
+pub(super) fn rows(
+    sources: &Sources<'_>,
+    names: &LockNames,
+    query: &Query,
+    total: &WaitStat,
+) -> Vec<Row> {
+    let mut groups: HashMap<RowKey, Group> = HashMap::new();
+    for (key, cell) in passing(sources, names, &query.filter) {
+        let group = groups.entry(row_key(sources, &cell, key.to, query.by)).or_default();
+        group.stat.merge(cell.stat);
+        group.splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
+        group.holds.extend(hold_key(key));
+    }
+    let seen: Nanos = groups.values().map(|group| group.stat.traced()).sum();
+    let rest = groups.entry(nobody(Uncharged::NoWaking)).or_default();
+    rest.stat.ended.own += total.traced().saturating_sub(seen);
+    rest.stat.spun.merge(total.spun);
+    groups.into_iter().map(|(key, group)| row(sources, key, group)).collect()
+}
+
+fn passing<'a>(
+    sources: &'a Sources<'a>,
+    names: &'a LockNames,
+    filter: &'a Filter,
+) -> impl Iterator<Item = (&'a BlameKey, Cell<'a>)> {
+    let cells = sources.tables.pieces();
+    let cells = cells.map(|(key, stat)| (key, cell(sources, names, &key.waiter, stat)));
+    cells.filter(|(_, cell)| passes(cell, filter))
+}
+
+fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
+    let mut holds = Stat::default();
+    group.holds.iter().filter_map(|key| sources.tables.hold(key)).for_each(|h| holds.merge(h));
+    let splits = group.splits.into_iter();
+    Row {
+        hold: (holds.count > 0).then_some(holds),
+        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
+        stat: group.stat,
+        stacks: Vec::new(),
+        key,
+    }
+}
+
+fn nobody(why: Uncharged) -> RowKey {
+    RowKey { releaser: Some(ChargedName::Nobody(why)), ..RowKey::default() }
+}
+
+fn row_key(sources: &Sources<'_>, cell: &Cell<'_>, to: ChargedTo, by: GroupBy) -> RowKey {
+    let releaser = match to {
+        ChargedTo::Nobody(Uncharged::NoWaking) => return nobody(Uncharged::NoWaking),
+        ChargedTo::Nobody(why) => ChargedName::Nobody(why),
+        ChargedTo::Releaser(by) => releaser(sources, by),
+    };
+    let waiter = match by {
+        GroupBy::Blame => RowKey {
+            lock_type: Some(cell.key.lock_type),
+            caller: cell.caller.map(str::to_owned),
+            wrappers: cell.wrappers.iter().map(|&wrapper| wrapper.to_owned()).collect(),
+            lock: Some(cell.lock.clone()),
+            ..RowKey::default()
+        },
+        _ => RowKey::default(),
+    };
+    RowKey { releaser: Some(releaser), ..waiter }
+}
+
+fn releaser(sources: &Sources<'_>, by: ReleaserKey) -> ChargedName {
+    let release = match by.stack {
+        StackKey::Stack(stack) => sources.attribution.known(stack).and_then(|f| f.release.as_ref()),
+        _ => None,
+    };
+    let site = release.map(|release| &release.site);
+    let caller = match by.stack {
+        StackKey::Site(site) => site,
+        _ => site.and_then(|site| site.caller),
+    };
+    ChargedName::Releaser {
+        task: task_name(sources, Context::Task, by.task),
+        caller: caller_of(sources, caller).map(str::to_owned),
+        wrappers: wrapper_names(sources, site).map(str::to_owned).collect(),
+        kind: by.kind,
+    }
+}
+
+/// The holds that pieces of this key were cut by; folded keys have lost theirs.
+fn hold_key(key: &BlameKey) -> Option<HoldKey> {
+    let BlameKey { waiter: CellKey { lock, lock_type, .. }, to: ChargedTo::Releaser(by) } = *key
+    else {
+        return None;
+    };
+    Some(HoldKey { lock: lock.map(|addr| LockId { addr, kind: lock_type.kind }), by })
+}
