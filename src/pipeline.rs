@@ -247,14 +247,17 @@ fn recorded(origin: &Origin) -> Recorded {
 }
 
 fn tasks_of(origin: &Origin) -> Tasks {
-    match origin.settings.as_ref() {
-        Some(settings) if settings.followed_system_wide => match &settings.target {
-            RecordedTarget::Command { pid, .. } => Tasks::following(&[*pid]),
-            RecordedTarget::Processes { pids } => Tasks::following(pids),
-            RecordedTarget::System => Tasks::default(),
-        },
+    let Some(settings) = origin.settings.as_ref() else { return Tasks::default() };
+    let tasks = match &settings.target {
+        RecordedTarget::Command { pid, .. } if settings.followed_system_wide => {
+            Tasks::following(&[*pid])
+        }
+        RecordedTarget::Processes { pids } if settings.followed_system_wide => {
+            Tasks::following(pids)
+        }
         _ => Tasks::default(),
-    }
+    };
+    tasks.leaving_out(&settings.own_pids)
 }
 
 /// Whether events were opened on threads that ran already.

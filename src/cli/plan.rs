@@ -11,6 +11,7 @@ use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope
 use lockprof_collectors::procfs::ProcError;
 use lockprof_collectors::procfs::system::{System, parse_cpus};
 use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
+use lockprof_collectors::sched::Sched;
 use lockprof_collectors::sideband::Sideband;
 
 use super::args::RecordArgs;
@@ -135,7 +136,18 @@ impl RecordPlan {
                 "{inherited} events on each thread would slow down their creation"
             ));
         }
+        plan.note_unseen_wakers();
         Ok(plan)
+    }
+
+    fn note_unseen_wakers(&mut self) {
+        if !self.everything() && self.collectors.iter().any(|name| name == Sched.name()) {
+            self.notes.push(
+                "only wakings by the target were recorded: what other tasks released, kworkers \
+                 among them, is charged to nobody"
+                    .into(),
+            );
+        }
     }
 
     /// Records everything and picks the target out later.
@@ -204,6 +216,9 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     // Losses are told from waits by where tasks ran, which switches tell.
     let sideband = Sideband { mmaps: false, switches: true };
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
+    if !args.no_blame {
+        collectors.push(Box::new(Sched));
+    }
     if !args.no_cpu {
         let frequency = args.frequency as u32;
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
@@ -211,6 +226,10 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     collectors.push(Box::new(sideband));
     let mut collected = Collected::default();
     for collector in collectors {
+        // Without begins nobody is known to wait whom a waking could let go.
+        if collector.name() == Sched.name() && collected.events.is_empty() {
+            continue;
+        }
         let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
             Err(TracefsError::NoTracepoint { name }) if !args.no_cpu => {
                 collected.notes.push(format!(

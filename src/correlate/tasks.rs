@@ -53,6 +53,8 @@ pub struct Tasks {
     ended: usize,
     /// Pids of the target; `None`: everything is.
     roots: Option<HashSet<i32>>,
+    /// Processes of the recorder: no part of any target.
+    own: Vec<i32>,
     /// Some task has another pid in the recorder's namespace than in the kernel.
     namespaced: bool,
 }
@@ -61,6 +63,11 @@ impl Tasks {
     /// A book that tells the tasks of these processes and of all that they start from others.
     pub fn following(roots: &[i32]) -> Tasks {
         Tasks { roots: Some(roots.iter().copied().collect()), ..Tasks::default() }
+    }
+
+    /// The same book, in which the recorder's own processes belong to no target.
+    pub fn leaving_out(self, own: &[i32]) -> Tasks {
+        Tasks { own: own.to_vec(), ..self }
     }
 
     /// Everything known of an entry of this book.
@@ -105,6 +112,9 @@ impl Tasks {
 
     /// Whether the task belongs to the target.
     pub fn in_target(&self, id: TaskId, pid: i32, tid: i32) -> bool {
+        if self.own.contains(&pid) {
+            return false;
+        }
         let Some(roots) = &self.roots else { return true };
         let tid = if tid > 0 { tid } else { self.known.get(&id).map_or(id.0, |known| known.tid) };
         self.named.get(&tid).is_some_and(|named| named.in_target)

@@ -5,6 +5,7 @@
 //! done here is skipped aloud. Nothing is asserted of absolute times; ratios are medians of runs that
 //! were made side by side.
 
+mod blame;
 mod ending;
 mod file;
 mod hammer;

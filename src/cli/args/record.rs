@@ -44,6 +44,9 @@ pub struct RecordArgs {
     /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
     #[arg(long)]
     pub no_cpu: bool,
+    /// Do not record who wakes whom: who let others wait stays unknown
+    #[arg(long)]
+    pub no_blame: bool,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,
