@@ -340,7 +340,7 @@ impl Stages {
         let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
         let kind = release.kind;
         let waker = waking.who.task;
-        let by = Releaser { task: tasks.refer(waker, at.pid, at.tid), stack, kind };
+        let by = Releaser { task: tasks.mention(waker, at.pid, at.tid), stack, kind };
         if let Some(hold) =
             wakeups.hand_over(waking.woken, &Waking { time: at.time, waker, by, wait })
         {

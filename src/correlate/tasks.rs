@@ -46,6 +46,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Tasks {
     entries: Vec<TaskInfo>,
+    /// Which of them waited or ran; others only woke somebody.
+    acted: Vec<bool>,
     known: HashMap<TaskId, Known>,
     by_tid: HashMap<i32, TaskId>,
     named: HashMap<i32, Named>,
@@ -80,9 +82,10 @@ impl Tasks {
         self.entries.len()
     }
 
-    /// Threads that events spoke of, whatever names and lives they had; the idle tasks left out.
+    /// Threads that waited or ran, whatever names and lives they had; the idle tasks left out.
     pub fn threads(&self) -> u64 {
-        let ids: HashSet<TaskId> = self.entries.iter().map(|entry| entry.id).collect();
+        let acted = self.entries.iter().zip(&self.acted).filter(|(_, acted)| **acted);
+        let ids: HashSet<TaskId> = acted.map(|(entry, _)| entry.id).collect();
         ids.iter().filter(|id| **id != TaskId::IDLE).count() as u64
     }
 
@@ -95,6 +98,16 @@ impl Tasks {
     /// when the record does not say).
     #[inline]
     pub fn refer(&mut self, id: TaskId, pid: i32, tid: i32) -> TaskRef {
+        let task = self.mention(id, pid, tid);
+        if let Some(acted) = self.acted.get_mut(task.0 as usize) {
+            *acted = true;
+        }
+        task
+    }
+
+    /// The same for a task that may be no part of the target: it is named and not counted.
+    #[inline]
+    pub fn mention(&mut self, id: TaskId, pid: i32, tid: i32) -> TaskRef {
         let tid = self.learn(id, tid);
         let generation = self.named.get(&tid).map_or(0, |named| named.generation);
         match self.known.get(&id) {
@@ -194,6 +207,7 @@ impl Tasks {
         };
         let task = TaskRef(self.entries.len() as u32);
         self.entries.push(info);
+        self.acted.push(false);
         self.known.insert(id, Known { tid, task, generation });
         task
     }
