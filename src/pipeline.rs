@@ -5,25 +5,24 @@
 //! equal by construction.
 
 mod faults;
+mod recorded;
+mod sink;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use lockprof_collectors::perf::attr::{flag, sample};
 use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::Attribution;
-use crate::correlate::{
-    Copies, Correlate, Moment, Observation, Recorded, Releaser, StackPair, Tasks, Wakeups, Waking,
-};
+use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{Context, Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
-use crate::recording::{EventDesc, Origin, RecordedTarget};
+use crate::recording::Origin;
 use crate::report::{self, Report, Sources};
 use crate::source::Round;
 use crate::stacks::Stacks;
@@ -31,6 +30,8 @@ use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
 pub use faults::Faults;
+use recorded::{attached, recorded, tasks_of};
+use sink::Sink;
 
 /// Rounds -> events in order of time: the first half of the pipe, for those who want events.
 #[derive(Debug)]
@@ -233,41 +234,6 @@ impl Pipeline {
     }
 }
 
-fn recorded(origin: &Origin) -> Recorded {
-    let is = |event: &EventDesc, tracepoint: &str| {
-        event.format.as_ref().is_some_and(|format| format.name == tracepoint)
-    };
-    let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
-    Recorded {
-        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
-        ends: any(&|e| is(e, "contention_end")),
-        wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
-        no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
-    }
-}
-
-fn tasks_of(origin: &Origin) -> Tasks {
-    let Some(settings) = origin.settings.as_ref() else { return Tasks::default() };
-    let tasks = match &settings.target {
-        RecordedTarget::Command { pid, .. } if settings.followed_system_wide => {
-            Tasks::following(&[*pid])
-        }
-        RecordedTarget::Processes { pids } if settings.followed_system_wide => {
-            Tasks::following(pids)
-        }
-        _ => Tasks::default(),
-    };
-    tasks.leaving_out(&settings.own_pids)
-}
-
-/// Whether events were opened on threads that ran already.
-fn attached(origin: &Origin) -> bool {
-    origin.settings.as_ref().is_some_and(|settings| {
-        !settings.followed_system_wide
-            && matches!(settings.target, RecordedTarget::Processes { .. })
-    })
-}
-
 impl Stages {
     #[inline]
     fn take(&mut self, event: &Event<'_>) {
@@ -433,38 +399,5 @@ impl Stages {
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
-    }
-}
-
-/// Where observations go: attribute, then analyse.
-struct Sink<'a> {
-    kernel: &'a Kernel,
-    stacks: &'a Stacks,
-    attribution: &'a mut Attribution,
-    wakeups: &'a Option<Wakeups>,
-    tables: &'a mut Tables,
-}
-
-impl Sink<'_> {
-    #[inline]
-    fn take(&mut self, observation: Observation) {
-        let Sink { kernel, stacks, attribution, wakeups, tables } = self;
-        match observation {
-            Observation::Wait(wait) => {
-                attribution.facts(wait.kernel_stack, kernel, stacks);
-                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-                tables.add_wait(&wait, known);
-                if let Some(wakeups) = wakeups {
-                    wakeups.cut(&wait, &mut |piece| tables.add_piece(&wait, &piece, attribution));
-                }
-            }
-            Observation::Sample(sample) => {
-                attribution.facts(sample.kernel_stack, kernel, stacks);
-                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-                if let Some(facts) = attribution.known(sample.kernel_stack) {
-                    tables.add_sample(&sample, facts, known);
-                }
-            }
-        }
     }
 }

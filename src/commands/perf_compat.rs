@@ -4,12 +4,17 @@
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+
 use super::input;
 use crate::cli::args::{By, Format, ReportArgs};
 use crate::cli::messages::{self, Failure};
 use crate::perf_compat::{PerfCompat, Walk};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    if args.by == By::Releaser {
+        return Err(anyhow!("perf has no rows by releaser to compare with").into());
+    }
     let mut replay = input::open(&args.input.file)?;
     let origin = replay.take_origin();
     let (kernel, _) = input::kernel_symbols(&origin, args.input.kallsyms.as_deref())?;

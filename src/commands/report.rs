@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+
 use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{Format, ReportArgs};
@@ -10,6 +12,11 @@ use crate::render::{Csv, Folded, Json, Renderer, Table};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let query = args.query();
+    if query.by.is_blame() && (args.format == Format::Folded || args.stacks) {
+        return Err(
+            anyhow!("rows of releasers have no stacks: leave --stacks and folded away").into()
+        );
+    }
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;
     output::print(renderer(args).as_ref(), &pipeline.report(&query))?;

@@ -13,11 +13,13 @@ mod pairing;
 mod rwbase;
 mod stack;
 mod tasks;
+mod waiting;
 mod wakeups;
 
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
-pub use pairing::{Correlate, Moment, Observation, OpenWait, Recorded, Sample, StackPair};
+pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
 pub use tasks::{TaskInfo, Tasks};
+pub use waiting::OpenWait;
 pub use wakeups::{Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};

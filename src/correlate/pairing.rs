@@ -18,13 +18,11 @@ use super::losses::Losses;
 use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
 use super::rwbase::Rwbase;
 use super::stack::{TaskState, begin_in, emit_cut, emit_ended, emit_open, take};
-use super::wakeups::LockId;
 use super::{Counts, Tasks};
 use crate::decode::{Begin, CpuSample, End};
 use crate::kernel::Kernel;
 use crate::model::{
-    Cpu, LockAddr, LockFlags, LockType, Mode, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
-    Wait,
+    Cpu, LockFlags, LockType, Mode, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp, Wait,
 };
 use crate::stacks::Stacks;
 
@@ -86,15 +84,6 @@ pub struct StackPair {
     pub user: StackId,
 }
 
-/// A wait that has not ended, as wakings see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenWait {
-    /// For which lock.
-    pub lock: LockId,
-    /// Since when.
-    pub begin: Timestamp,
-}
-
 /// When, where and who in the recorder's words.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
@@ -111,8 +100,8 @@ pub struct Moment {
 /// Pairs begins with ends.
 #[derive(Debug)]
 pub struct Correlate {
-    cpus: HashMap<Cpu, Vec<Open>>,
-    tasks: HashMap<TaskId, TaskState>,
+    pub(super) cpus: HashMap<Cpu, Vec<Open>>,
+    pub(super) tasks: HashMap<TaskId, TaskState>,
     /// How many states of tasks there may be before the idle ones are forgotten.
     states_limit: usize,
     has_ends: bool,
@@ -338,37 +327,6 @@ impl Correlate {
         emit_open(&open, time, &mut self.counts, out);
     }
 
-    /// What is waited for right now: `(who, since when, type, lock)`.
-    pub fn open_waits(
-        &self,
-    ) -> impl Iterator<Item = (TaskRef, Timestamp, LockType, LockAddr)> + '_ {
-        let of_tasks = self.tasks.values().flat_map(|state| &state.opens);
-        of_tasks
-            .chain(self.cpus.values().flatten())
-            .filter(|open| open.part != Part::Joined)
-            .map(|open| (open.task, open.begin, open.lock_type, open.lock))
-    }
-
-    /// Whether the task has an open wait in which it may sleep.
-    #[inline]
-    pub fn waits(&self, task: TaskId) -> bool {
-        self.tasks.get(&task).is_some_and(|state| !state.opens.is_empty())
-    }
-
-    /// The innermost wait of a task for a lock of these kinds in which it may sleep.
-    pub fn waits_for(&self, task: TaskId, kinds: KindSet) -> Option<OpenWait> {
-        let opens = &self.tasks.get(&task)?.opens;
-        opens.iter().rev().find(|open| open.kinds().intersects(kinds)).map(open_wait)
-    }
-
-    /// All open waits in which a task may sleep, a writer's first half on PREEMPT_RT included.
-    pub fn sleeping_waits(&self) -> impl Iterator<Item = OpenWait> + '_ {
-        self.tasks.values().flat_map(|state| {
-            let half = state.half.iter().map(|(half, ..)| half);
-            half.chain(&state.opens).map(open_wait)
-        })
-    }
-
     /// Ends an open wait that was taken out of its stack.
     fn close(
         &mut self,
@@ -422,11 +380,6 @@ impl Correlate {
             open.given = given;
         }
     }
-}
-
-fn open_wait(open: &Open) -> OpenWait {
-    let lock = LockId { addr: open.lock, kind: open.lock_type.kind };
-    OpenWait { lock, begin: open.begin }
 }
 
 fn sorted<'a, T: Copy + Ord + 'a>(keys: impl Iterator<Item = &'a T>) -> Vec<T> {

@@ -17,7 +17,7 @@
 
 use hashbrown::HashMap;
 
-use super::pairing::OpenWait;
+use super::waiting::OpenWait;
 use crate::model::{
     Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
     Uncharged, Wait,

@@ -10,13 +10,13 @@ use crate::model::{Mode, Nanos, WaitStat};
 use crate::render::escape::csv_field;
 use crate::render::json::evidence;
 use crate::render::{Renderer, units};
-use crate::report::{Report, Row};
+use crate::report::{ChargedName, Report, Row};
 
 /// `--format csv`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const TITLES: [&str; 35] = [
+const TITLES: [&str; 46] = [
     "lock_type",
     "lock_kind",
     "caller",
@@ -52,6 +52,17 @@ const TITLES: [&str; 35] = [
     "spun_samples",
     "read_wait_ns",
     "write_wait_ns",
+    "releaser_comm",
+    "releaser_pid",
+    "releaser_tid",
+    "releaser_caller",
+    "releaser_wrappers",
+    "hand_over",
+    "uncharged",
+    "holds",
+    "hold_total_ns",
+    "avg_hold_ns",
+    "p99_hold_ns",
 ];
 
 impl Renderer for Csv {
@@ -69,7 +80,8 @@ fn write_record(out: &mut dyn io::Write, fields: [String; TITLES.len()]) -> io::
 }
 
 fn record(row: &Row, all: Nanos) -> [String; TITLES.len()] {
-    let mut fields = name_fields(row).into_iter().chain(number_fields(row, all));
+    let waits = name_fields(row).into_iter().chain(number_fields(row, all));
+    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row));
     std::array::from_fn(|_| fields.next().unwrap_or_default())
 }
 
@@ -122,6 +134,35 @@ fn number_fields(row: &Row, all: Nanos) -> [String; 25] {
         number(stat.spun.samples),
         number(wait_of(row, Mode::Read).0),
         number(wait_of(row, Mode::Write).0),
+    ]
+}
+
+fn releaser_fields(row: &Row) -> [String; 7] {
+    let mut fields = [const { String::new() }; 7];
+    let text = |text: &str| csv_field(text).into_owned();
+    match &row.key.releaser {
+        Some(ChargedName::Releaser { task, caller, wrappers, kind }) => {
+            fields[0] = text(&task.comm);
+            fields[1] = task.pid.to_string();
+            fields[2] = task.tid.to_string();
+            fields[3] = text(caller.as_deref().unwrap_or_default());
+            fields[4] = text(&wrappers.join(" < "));
+            fields[5] = kind.name().to_owned();
+        }
+        Some(ChargedName::Nobody(why)) => fields[6] = why.name().to_owned(),
+        None => {}
+    }
+    fields
+}
+
+fn hold_fields(row: &Row) -> [String; 4] {
+    let Some(hold) = &row.hold else { return [const { String::new() }; 4] };
+    let optional = |t: Option<Nanos>| t.map_or(String::new(), |t| t.0.to_string());
+    [
+        hold.count.to_string(),
+        hold.total.0.to_string(),
+        optional(hold.avg()),
+        optional(hold.quantile(0.99)),
     ]
 }
 

@@ -54,6 +54,7 @@ fn next(args: &RecordArgs) -> Vec<String> {
     vec![
         format!("lockprof report{file}"),
         format!("lockprof report{file} --by lock"),
+        format!("lockprof report{file} --blame"),
         format!("lockprof flamegraph{file} -o lockprof.svg"),
     ]
 }

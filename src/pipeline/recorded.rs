@@ -1,0 +1,45 @@
+//! What a recording holds and whom it is about, as the stages want to know it.
+//!
+//! In: the origin. Out: which records there are, and a book of tasks that knows the target.
+
+use lockprof_collectors::perf::attr::{flag, sample};
+
+use crate::correlate::{Recorded, Tasks};
+use crate::recording::{EventDesc, Origin, RecordedTarget};
+
+/// Which records it has.
+pub(super) fn recorded(origin: &Origin) -> Recorded {
+    let is = |event: &EventDesc, tracepoint: &str| {
+        event.format.as_ref().is_some_and(|format| format.name == tracepoint)
+    };
+    let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
+    Recorded {
+        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
+        ends: any(&|e| is(e, "contention_end")),
+        wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
+        no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
+    }
+}
+
+/// The book of tasks, with what belongs to the target.
+pub(super) fn tasks_of(origin: &Origin) -> Tasks {
+    let Some(settings) = origin.settings.as_ref() else { return Tasks::default() };
+    let tasks = match &settings.target {
+        RecordedTarget::Command { pid, .. } if settings.followed_system_wide => {
+            Tasks::following(&[*pid])
+        }
+        RecordedTarget::Processes { pids } if settings.followed_system_wide => {
+            Tasks::following(pids)
+        }
+        _ => Tasks::default(),
+    };
+    tasks.leaving_out(&settings.own_pids)
+}
+
+/// Whether events were opened on threads that ran already.
+pub(super) fn attached(origin: &Origin) -> bool {
+    origin.settings.as_ref().is_some_and(|settings| {
+        !settings.followed_system_wide
+            && matches!(settings.target, RecordedTarget::Processes { .. })
+    })
+}

@@ -1,0 +1,43 @@
+//! Where observations go: attribute, then analyse.
+//!
+//! In: waits and CPU samples from correlate. Out: counted in the tables, each wait cut into pieces that
+//! are charged to who ended them.
+
+use crate::analyse::Tables;
+use crate::attribute::Attribution;
+use crate::correlate::{Observation, Wakeups};
+use crate::kernel::Kernel;
+use crate::stacks::Stacks;
+
+/// Where observations go, with the books they need.
+pub(super) struct Sink<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) stacks: &'a Stacks,
+    pub(super) attribution: &'a mut Attribution,
+    pub(super) wakeups: &'a Option<Wakeups>,
+    pub(super) tables: &'a mut Tables,
+}
+
+impl Sink<'_> {
+    #[inline]
+    pub(super) fn take(&mut self, observation: Observation) {
+        let Sink { kernel, stacks, attribution, wakeups, tables } = self;
+        match observation {
+            Observation::Wait(wait) => {
+                attribution.facts(wait.kernel_stack, kernel, stacks);
+                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+                tables.add_wait(&wait, known);
+                if let Some(wakeups) = wakeups {
+                    wakeups.cut(&wait, &mut |piece| tables.add_piece(&wait, &piece, attribution));
+                }
+            }
+            Observation::Sample(sample) => {
+                attribution.facts(sample.kernel_stack, kernel, stacks);
+                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+                if let Some(facts) = attribution.known(sample.kernel_stack) {
+                    tables.add_sample(&sample, facts, known);
+                }
+            }
+        }
+    }
+}
