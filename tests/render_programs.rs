@@ -9,7 +9,7 @@ use lockprof::report::Report;
 use reports::{assert_golden, text};
 use serde_json::Value;
 
-fn every_report() -> [(&'static str, Report); 8] {
+fn every_report() -> [(&'static str, Report); 10] {
     [
         ("sites", reports::sites()),
         ("stacks", reports::stacks()),
@@ -19,6 +19,8 @@ fn every_report() -> [(&'static str, Report); 8] {
         ("doubtful", reports::doubtful()),
         ("hostile", reports::hostile()),
         ("hostile tasks", reports::hostile_tasks()),
+        ("blame", reports::blame()),
+        ("hostile blame", reports::hostile_blame()),
     ]
 }
 

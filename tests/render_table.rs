@@ -28,6 +28,7 @@ fn every_kind_of_report_has_its_page() {
     assert_golden("stacks-100.txt", &text(&table(100), &reports::stacks()));
     assert_golden("locks-100.txt", &text(&table(100), &reports::locks()));
     assert_golden("tasks-100.txt", &text(&table(100), &reports::tasks()));
+    assert_golden("blame-100.txt", &text(&table(100), &reports::blame()));
     assert_golden("empty-100.txt", &text(&table(100), &reports::empty()));
     assert_golden("doubtful-100.txt", &text(&table(100), &reports::doubtful()));
 }
@@ -42,6 +43,8 @@ fn no_line_is_wider_than_the_terminal() {
         reports::empty(),
         reports::doubtful(),
         reports::hostile_tasks(),
+        reports::blame(),
+        reports::hostile_blame(),
     ];
     for (report, width) in all.iter().flat_map(|r| [80, 100, 140].map(|w| (r, w))) {
         for line in text(&table(width), report).lines() {
@@ -171,7 +174,7 @@ fn loss_is_hinted_at_above_one_percent_only() {
 
 #[test]
 fn hostile_names_do_not_reach_the_terminal() {
-    for report in [reports::hostile(), reports::hostile_tasks()] {
+    for report in [reports::hostile(), reports::hostile_tasks(), reports::hostile_blame()] {
         for width in [20, 80, 100, 400] {
             let page = text(&table(width), &report);
             let acting = page.chars().find(|&c| c != '\n' && lockprof::render::escape::acts(c));

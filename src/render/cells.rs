@@ -292,11 +292,11 @@ fn charged(row: &Row) -> Cell {
 
 fn nobody(why: Uncharged) -> &'static str {
     match why {
-        Uncharged::Own => "(woken: no CPU yet, or the lock was taken)",
-        Uncharged::Signal => "(ended by a signal or a timeout)",
+        Uncharged::Own => "(woken, not running yet)",
+        Uncharged::Signal => "(a signal or a timeout)",
         Uncharged::Open => "(still waiting at the end)",
-        Uncharged::Lost => "(records were lost meanwhile)",
-        Uncharged::NoWaking => "(no waking seen: never slept, or not recorded)",
+        Uncharged::Lost => "(records were lost)",
+        Uncharged::NoWaking => "(no waking seen)",
     }
 }
 

@@ -9,12 +9,13 @@ mod golden;
 
 use lockprof::correlate::Counts;
 use lockprof::model::{
-    Cpu, GroupBy, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat, WaitStat,
+    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
+    Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
-    Trust,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
+    TaskName, Trust,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -261,6 +262,51 @@ pub(crate) fn tasks() -> Report {
             task_row("kworker/u#:#", 0, 0, vec![split(SPINLOCK, waits(&[(90, 12_000)]))]),
         ],
     )
+}
+
+/// Who let whom wait: a releaser with holds, one that passed the lock on, and nobody.
+pub(crate) fn blame() -> Report {
+    blame_of("xfs_repair")
+}
+
+/// The same with hostile names.
+pub(crate) fn hostile_blame() -> Report {
+    blame_of(&HOSTILE.concat())
+}
+
+fn blame_of(name: &str) -> Report {
+    let releaser = |kind, wrappers: &[&str]| ChargedName::Releaser {
+        task: TaskName { comm: name.into(), pid: 4711, tid: 4720 },
+        caller: Some(name.into()),
+        wrappers: wrappers.iter().map(|&wrapper| wrapper.into()).collect(),
+        kind,
+    };
+    let row = |releaser, stat: WaitStat| Row {
+        key: RowKey {
+            releaser: Some(releaser),
+            ..site_row(RWSEM_W, name, lock("mmap_lock", NameEvidence::Path), waits(&[])).key
+        },
+        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone() }],
+        stat,
+        stacks: Vec::new(),
+        hold: None,
+    };
+    let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
+    let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);
+    let nobody = |why| ChargedName::Nobody(why);
+    let mut rest = row(nobody(Uncharged::NoWaking), waits(&[]));
+    rest.key = RowKey { releaser: Some(nobody(Uncharged::NoWaking)), ..RowKey::default() };
+    rest.stat.ended.own = Nanos(90_000_000);
+    rest.splits[0].stat = rest.stat.clone();
+    let rows = vec![
+        Row { hold, ..first },
+        row(releaser(HandOverKind::PassOn, &[]), waits(&[(12, 500_000)])),
+        row(nobody(Uncharged::Own), waits(&[(300, 70_000)])),
+        rest,
+    ];
+    let mut report = report(GroupBy::Blame, rows);
+    report.trust.charged = Some(Nanos(806_000_000));
+    report
 }
 
 /// Nothing waited.
