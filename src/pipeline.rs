@@ -19,10 +19,10 @@ use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
+use crate::model::{Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
-use crate::report::{self, Report, Sources};
+use crate::report::{self, Paths, Report, Sources};
 use crate::source::Round;
 use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
@@ -195,30 +195,36 @@ impl Pipeline {
 
     /// The answer to `query` from what was pushed so far.
     pub fn report(&self, query: &Query) -> Report {
+        report::build(&self.sources(), query)
+    }
+
+    /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
+    pub fn paths(&self, query: &PathQuery) -> Paths {
+        report::paths(&self.sources(), query)
+    }
+
+    fn sources(&self) -> Sources<'_> {
         let stages = &self.stages;
         let unreadable = self.stream.unreadable.iter().map(|(e, n)| (e.to_string(), *n)).collect();
-        report::build(
-            &Sources {
-                origin: &stages.origin,
-                kernel: &stages.kernel,
-                kernel_symbols: &stages.kernel_symbols,
-                stacks: &stages.stacks,
-                objects: stages.maps.objects(),
-                symbolizer: &stages.symbolizer,
-                tasks: &stages.tasks,
-                attribution: &stages.attribution,
-                tables: &stages.tables,
-                counts: stages.correlate.counts(),
-                lost: stages.faults.all_lost(),
-                throttled: stages.faults.throttled,
-                unreadable,
-                order: self.order_faults(),
-                records: self.stream.records,
-                cpu_samples: stages.cpu_samples,
-                copies: stages.copies.as_ref().map_or(0, Copies::found),
-            },
-            query,
-        )
+        Sources {
+            origin: &stages.origin,
+            kernel: &stages.kernel,
+            kernel_symbols: &stages.kernel_symbols,
+            stacks: &stages.stacks,
+            objects: stages.maps.objects(),
+            symbolizer: &stages.symbolizer,
+            tasks: &stages.tasks,
+            attribution: &stages.attribution,
+            tables: &stages.tables,
+            counts: stages.correlate.counts(),
+            lost: stages.faults.all_lost(),
+            throttled: stages.faults.throttled,
+            unreadable,
+            order: self.order_faults(),
+            records: self.stream.records,
+            cpu_samples: stages.cpu_samples,
+            copies: stages.copies.as_ref().map_or(0, Copies::found),
+        }
     }
 
     fn order_faults(&self) -> OrderFaults {
@@ -296,7 +302,8 @@ impl Stages {
             }
             Body::CpuSample(sample) => {
                 if !tasks.in_target(TaskId(at.tid), at.pid, at.tid) {
-                    return;
+                    let idle = tasks.id_of(at.tid) == Some(TaskId::IDLE);
+                    return tables.add_outside(at.time, sample.weight, idle);
                 }
                 self.cpu_samples += 1;
                 let stack = stack_of(sample.chain);

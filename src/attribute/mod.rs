@@ -7,10 +7,10 @@ mod path;
 mod site;
 
 use crate::kernel::{Kernel, KernelFrame};
-use crate::model::{Context, StackId};
+use crate::model::{Context, FunctionId, StackId};
 use crate::stacks::Stacks;
 
-pub use path::{LockPath, PathRole};
+pub use path::{CpuPath, LockPath, PathRole};
 pub use site::Site;
 
 /// What a kernel stack says.
@@ -20,8 +20,29 @@ pub struct Facts {
     pub site: Site,
     /// What lock code does at the innermost end, if any is there.
     pub path: Option<LockPath>,
+    /// Whether perf or a tracepoint was at work in the innermost context: the cost of recording.
+    pub recorded: bool,
+    /// The innermost function of the innermost context that lies in a section of lock code and has
+    /// no row in the table.
+    pub unclassified: Option<FunctionId>,
     /// What the CPU was doing in the innermost frames.
     pub context: Context,
+}
+
+impl Facts {
+    /// The facts of `frames`, innermost first, which need not be an interned stack.
+    pub fn of(kernel: &Kernel, frames: &[u64]) -> Facts {
+        facts(kernel, frames)
+    }
+
+    /// On what a CPU sample with this stack spends its time.
+    pub fn cpu_path(&self) -> CpuPath {
+        match self.path {
+            _ if self.recorded => CpuPath::Recording,
+            Some(path) => path.cpu_path(),
+            None => CpuPath::Work,
+        }
+    }
 }
 
 /// Facts of all stacks seen so far.
@@ -54,5 +75,13 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     // A CPU sample may be in code that lock code called; its site lies above the lock code.
     let lock_code = path::innermost(&own);
     let site = site::find(&own[lock_code.unwrap_or(0)..]);
-    Facts { site, path: lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt())), context }
+    let path = lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt()));
+    let without_row = |frame: &&KernelFrame| frame.lock_code && frame.lock.is_none();
+    Facts {
+        site,
+        path,
+        recorded: path::is_recorded(&own),
+        unclassified: own.iter().find(without_row).and_then(|frame| frame.function),
+        context,
+    }
 }

@@ -103,3 +103,12 @@ impl Default for Query {
         }
     }
 }
+
+/// A question about lock paths: on what the CPU time went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathQuery {
+    /// Rows to show; the others are summed up. 0 shows all.
+    pub top: usize,
+    /// Whose samples count: `comm`, `pid`, `tid` and `time`; the rest speaks of waits.
+    pub filter: Filter,
+}

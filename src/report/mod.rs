@@ -8,6 +8,7 @@ mod catalogue;
 mod cpu_stacks;
 mod lock_name;
 mod merge;
+mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
@@ -15,6 +16,7 @@ mod trust;
 
 pub use build::{Sources, build};
 pub use merge::MergeError;
+pub use paths::{NO_SYMBOL, PathPart, PathRow, Paths, paths};
 pub use report::{
     CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };

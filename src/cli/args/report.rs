@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_RECORDING;
-use crate::model::{Filter, GroupBy, LockTypePattern, Nanos, Query, SortKey};
+use crate::model::{Filter, GroupBy, LockTypePattern, Nanos, PathQuery, Query, SortKey};
 
 /// Which recording, and whose symbols.
 #[derive(Args, Debug, Default)]
@@ -60,6 +60,7 @@ Examples:
   lockprof report                                 rows by call site
   lockprof report --by lock --lock-type rwsem     which rwsems
   lockprof report --by task --min-wait 1ms        who waited long
+  lockprof report --by path                       where CPU time goes: spinning, waking, working
   lockprof report --time 2s..5s --stacks          full stacks of a part of it
   lockprof report --format json | jq .rows        for other programs")]
 pub struct ReportArgs {
@@ -116,6 +117,8 @@ pub enum By {
     Lock,
     /// Task
     Task,
+    /// Lock path of the CPU samples: what share of the CPU time spins, wakes, works
+    Path,
 }
 
 /// `--sort`.
@@ -179,7 +182,28 @@ impl FilterArgs {
     }
 }
 
+/// What narrows waits and says nothing of CPU time.
+const OF_WAITS: &str = "--lock-type, --caller, --lock and --min-wait choose waits, not CPU time";
+
 impl ReportArgs {
+    /// The question about lock paths that was typed.
+    ///
+    /// # Errors
+    /// Why it cannot be answered.
+    pub fn path_query(&self) -> Result<PathQuery, &'static str> {
+        let filter = &self.filter;
+        let of_waits = !filter.lock_type.is_empty()
+            || !filter.caller.is_empty()
+            || !filter.lock.is_empty()
+            || filter.min_wait.is_some();
+        match self.format {
+            _ if of_waits => Err(OF_WAITS),
+            _ if self.stacks => Err("--stacks shows the stacks of waits, not of CPU time"),
+            Format::Folded => Err("--format folded writes the stacks of waits, not of CPU time"),
+            _ => Ok(PathQuery { top: self.top, filter: filter.filter() }),
+        }
+    }
+
     /// The question that was typed.
     pub fn query(&self) -> Query {
         Query {
@@ -198,6 +222,8 @@ impl From<By> for GroupBy {
             By::Site => GroupBy::Site,
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
+            // Paths are of CPU time, not of waits, and have a report of their own.
+            By::Path => GroupBy::default(),
         }
     }
 }
