@@ -35,13 +35,15 @@ pub(super) fn lock_type(path: CpuPath) -> Option<String> {
 /// Functions and callers named on a line.
 const NAMED: usize = 3;
 
-/// In which functions, for which callers: `osq_lock 66 %, rwsem_spin_on_owner 34 % <- f`.
-pub(super) fn places(row: &PathRow) -> String {
-    let functions = row.parts.iter().map(|part| (part.function.as_str(), part.spun));
-    let text = shares(functions, row.spun);
+/// In which functions: `osq_lock 66 %, rwsem_spin_on_owner 34 %`.
+pub(super) fn functions(row: &PathRow) -> String {
+    shares(row.parts.iter().map(|part| (part.function.as_str(), part.spun)), row.spun)
+}
+
+/// For which callers; empty where none are known.
+pub(super) fn callers(row: &PathRow) -> String {
     let known = row.parts.iter().filter_map(|part| Some((part.caller.as_deref()?, part.spun)));
-    let callers = shares(known, row.spun);
-    if callers.is_empty() { text } else { format!("{text} <- {callers}") }
+    shares(known, row.spun)
 }
 
 /// The largest names with their shares; a share that all have is not said.

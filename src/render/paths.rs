@@ -16,10 +16,12 @@ use crate::render::table::{headline, said, write_parts};
 use crate::render::{Renderer, Table, path_words, units};
 use crate::report::{PathRow, Paths};
 
-/// Columns of a bar that is all the CPU time.
-const BAR: f64 = 20.0;
+/// Eighths of a column that a bar has which is all the CPU time.
+const BAR: f64 = 12.0 * 8.0;
 /// A path with this share of all CPU time is worth looking at.
 const LARGE_SHARE: f64 = 0.1;
+/// The callers of a path with less than this are not worth a line.
+const SMALL_SHARE: f64 = 0.01;
 /// Functions named that the symbol table does not have.
 const NAMED: usize = 3;
 
@@ -99,7 +101,10 @@ impl Page<'_> {
         let shown = if paths.top == 0 { paths.rows.len() } else { paths.top };
         let (rows, rest) = paths.rows.split_at(shown.min(paths.rows.len()));
         let mut grid = Grid::new(self.columns());
-        rows.iter().for_each(|row| grid.row(self.row(row)));
+        for row in rows {
+            grid.row(self.row(row));
+            self.callers(row).into_iter().for_each(|cells| grid.row(cells));
+        }
         if !paths.irq_off_measurable && !paths.trust.kernel_symbols.is_empty() {
             grid.row(self.not_measurable());
         }
@@ -137,8 +142,17 @@ impl Page<'_> {
         cells.push(Cell::new(bar(share)));
         cells.push(Cell::styled(path_words::path(row.path), style));
         cells.push(Cell::new(path_words::lock_type(row.path).unwrap_or_else(|| "-".into())));
-        cells.push(Cell::new(path_words::places(row)));
+        cells.push(Cell::new(path_words::functions(row)));
         cells
+    }
+
+    /// Who calls the functions of a row that counts, in a line below them.
+    fn callers(&self, row: &PathRow) -> Option<Vec<Cell>> {
+        let callers = path_words::callers(row);
+        let counts = self.paths.share(row.spun) >= SMALL_SHARE && !callers.is_empty();
+        let mut cells = vec![Cell::default(); self.columns().len() - 1];
+        cells.push(Cell::styled(format!("<- {callers}"), Style::Quiet));
+        counts.then_some(cells)
     }
 
     /// The row of a path that this kernel does not show.
@@ -196,8 +210,10 @@ impl Page<'_> {
     }
 }
 
-/// A share as a bar; what is there has at least one block.
+/// A share as a bar, to an eighth of a column; what is there has at least that.
 fn bar(share: f64) -> String {
-    let blocks = (share * BAR).round() as usize;
-    "\u{2588}".repeat(if share > 0.0 { blocks.max(1) } else { 0 })
+    let eighths = (share * BAR).round() as usize;
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    let rest = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8).filter(|c| **c != ' ');
+    "█".repeat(eighths / 8).chars().chain(rest.copied()).collect()
 }
