@@ -13,7 +13,7 @@ use lockprof_collectors::perf::attr::flag;
 use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
-use crate::attribute::Attribution;
+use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Observation, Recorded, StackPair, Tasks};
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
@@ -121,6 +121,8 @@ struct Stages {
     faults: Faults,
     /// Where threads were attached to, whose samples may come twice.
     copies: Option<Copies>,
+    /// Lateness of CPU samples, where their stacks are kept.
+    skid: Option<Skid>,
     cpu_samples: u64,
     time: Option<(Nanos, Nanos)>,
 }
@@ -151,6 +153,7 @@ impl Pipeline {
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
             copies: attached(&origin).then(|| Copies::of(&origin.events)),
+            skid: detail.cpu_stacks.then(|| Skid::new(&origin.events)),
             cpu_samples: 0,
             time: filter.time,
             origin,
@@ -223,6 +226,7 @@ impl Pipeline {
             order: self.order_faults(),
             records: self.stream.records,
             cpu_samples: stages.cpu_samples,
+            skid: stages.skid.as_ref(),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -301,12 +305,19 @@ impl Stages {
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
+                let series =
+                    Series { event: sample.event, instance: event.instance, cpu: event.cpu };
+                let mut skids =
+                    |what| self.skid.iter_mut().for_each(|s| s.sample(series, at.time, what));
+                let idle = tasks.id_of(at.tid) == Some(TaskId::IDLE);
                 if !tasks.in_target(TaskId(at.tid), at.pid, at.tid) {
-                    let idle = tasks.id_of(at.tid) == Some(TaskId::IDLE);
+                    skids(Interrupted::Other);
                     return tables.add_outside(at.time, sample.weight, idle);
                 }
                 self.cpu_samples += 1;
                 let stack = stack_of(sample.chain);
+                let facts = attribution.facts(stack.kernel, kernel, stacks);
+                skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
                 let mut sink = Sink { kernel, stacks, attribution, tables };
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
@@ -382,6 +393,7 @@ impl Stages {
         let Stages { stacks, correlate, kernel, attribution, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, tables };
         correlate.finish(&mut |o| sink.take(o));
+        self.skid.iter_mut().for_each(Skid::finish);
     }
 }
 

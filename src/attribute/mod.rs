@@ -5,13 +5,15 @@
 
 mod path;
 mod site;
+mod skid;
 
-use crate::kernel::{Kernel, KernelFrame};
+use crate::kernel::{Kernel, KernelFrame, LockFunction};
 use crate::model::{Context, FunctionId, StackId};
 use crate::stacks::Stacks;
 
 pub use path::{CpuPath, LockPath, PathRole};
 pub use site::Site;
+pub use skid::{Correction, Interrupted, Moved, Point, Series, Skid};
 
 /// What a kernel stack says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Facts {
     /// The innermost function of the innermost context that lies in a section of lock code and has
     /// no row in the table.
     pub unclassified: Option<FunctionId>,
+    /// The innermost frame, when interrupts go on in it: a clock's sample may be of the time before.
+    pub point: Option<FunctionId>,
     /// What the CPU was doing in the innermost frames.
     pub context: Context,
 }
@@ -33,6 +37,15 @@ impl Facts {
     /// The facts of `frames`, innermost first, which need not be an interned stack.
     pub fn of(kernel: &Kernel, frames: &[u64]) -> Facts {
         facts(kernel, frames)
+    }
+
+    /// What a clock's sample with this stack interrupted.
+    pub fn interrupted(&self, stack: StackId) -> Interrupted {
+        match self.point {
+            Some(point) => Interrupted::Point(point),
+            None if stack == StackId::EMPTY => Interrupted::User,
+            None => Interrupted::Kernel,
+        }
     }
 
     /// On what a CPU sample with this stack spends its time.
@@ -81,7 +94,12 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
         site,
         path,
         recorded: path::is_recorded(&own),
+        point: frames.first().and_then(|&ip| point(&kernel.frame(ip))),
         unclassified: own.iter().find(without_row).and_then(|frame| frame.function),
         context,
     }
+}
+
+fn point(frame: &KernelFrame) -> Option<FunctionId> {
+    frame.function.filter(|_| frame.lock.is_some_and(LockFunction::turns_irqs_on))
 }

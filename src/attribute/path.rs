@@ -60,6 +60,8 @@ pub enum CpuPath {
     Work,
     /// Lock code. The type is without a mode where kernels differ in whether the stack tells it.
     Lock(PathRole, LockType),
+    /// The end of a context switch, begun by the task before: seen by skid only.
+    ContextSwitch,
     /// perf and tracepoints.
     Recording,
     /// Without symbols, or not kept apart because a table was full.

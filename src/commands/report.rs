@@ -19,6 +19,10 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
 }
 
 fn waits(args: &ReportArgs) -> Result<(), Failure> {
+    if args.raw {
+        let by_path = "lockprof report --by path --raw".to_owned();
+        return Err(Failure::new(anyhow!("--raw speaks of CPU samples")).hint(by_path));
+    }
     let query = args.query();
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;

@@ -109,6 +109,8 @@ impl Default for Query {
 pub struct PathQuery {
     /// Rows to show; the others are summed up. 0 shows all.
     pub top: usize,
+    /// Samples as taken, where interrupts went on, not where they were off.
+    pub raw: bool,
     /// Whose samples count: `comm`, `pid`, `tid` and `time`; the rest speaks of waits.
     pub filter: Filter,
 }

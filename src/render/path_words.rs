@@ -20,6 +20,7 @@ pub(super) fn path(path: CpuPath) -> &'static str {
         CpuPath::Lock(PathRole::Release, _) => "release",
         CpuPath::Lock(PathRole::IrqOff, _) => "irq-off",
         CpuPath::Lock(PathRole::Recording, _) | CpuPath::Recording => "recording",
+        CpuPath::ContextSwitch => "context switch",
         CpuPath::Unknown => "unknown",
     }
 }
@@ -28,7 +29,8 @@ pub(super) fn path(path: CpuPath) -> &'static str {
 pub(super) fn lock_type(path: CpuPath) -> Option<String> {
     match path {
         CpuPath::Lock(_, lock_type) => Some(lock_type.to_string()),
-        CpuPath::Work | CpuPath::Recording | CpuPath::Unknown => None,
+        CpuPath::Work | CpuPath::ContextSwitch => None,
+        CpuPath::Recording | CpuPath::Unknown => None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{pack, wrap};
 use crate::render::table::{headline, said, write_parts};
 use crate::render::{Renderer, Table, path_words, units};
-use crate::report::{PathRow, Paths};
+use crate::report::{PathRow, PathSkid, Paths};
 
 /// Eighths of a column that a bar has which is all the CPU time.
 const BAR: f64 = 12.0 * 8.0;
@@ -32,6 +32,9 @@ const NOT_SAMPLED: &str = "The recording has no CPU samples: record without --no
     with perf record -e cpu-clock -g.";
 const WAKINGS: &str = "wakings were recorded with their stacks, which takes time under the locks of \
     the run queues: wake and irq-off are too large";
+const RAW: &str = "samples as taken: time with interrupts off is where they went on";
+const NO_GRID: &str = "the samples keep no grid, or are too few to tell one: time with interrupts off \
+    is where they went on";
 const NO_SYMBOLS: &str = "no kernel symbols: lock code cannot be told from other code";
 
 impl Renderer<Paths> for Table {
@@ -75,6 +78,7 @@ impl Page<'_> {
             part(paths.lock_time())
         );
         let named = [
+            (CpuPath::ContextSwitch, "context switches"),
             (CpuPath::Recording, "the cost of recording it"),
             (CpuPath::Unknown, "not known"),
             (CpuPath::Work, "useful work"),
@@ -184,6 +188,7 @@ impl Page<'_> {
             doubts.extend(self.no_symbols().map(warning));
         }
         doubts.extend(self.unclassified().map(warning));
+        doubts.extend(self.skid().map(|text| Doubt { label: "skid", text, warning: false }));
         doubts.extend(doubts_of_samples(&paths.trust));
         if paths.idle.samples > 0 {
             let samples = units::counted(paths.idle.samples, "sample");
@@ -191,6 +196,31 @@ impl Page<'_> {
             doubts.push(Doubt { label: "note", text, warning: false });
         }
         said(&doubts, self.width, self.paint)
+    }
+
+    /// What was moved from where interrupts went on, and what could not be placed.
+    fn skid(&self) -> Option<String> {
+        let moved = match &self.paths.skid {
+            _ if self.paths.total.samples == 0 => return None,
+            PathSkid::NoClock => return None,
+            PathSkid::Raw => return Some(RAW.into()),
+            PathSkid::NoGrid => return Some(NO_GRID.into()),
+            PathSkid::Moved(moved) => moved,
+        };
+        let points = moved.points.iter().take(NAMED).map(|point| {
+            let moved = units::count(point.moved);
+            format!("{moved} of {} in {}", units::count(point.samples), visible(&point.function))
+        });
+        let points = points.collect::<Vec<_>>().join(", ");
+        let points = if points.is_empty() { "none".into() } else { points };
+        let share = moved.elsewhere_late as f64 / moved.elsewhere.max(1) as f64;
+        Some(format!(
+            "samples charged to what ran with interrupts off before: {points}; {} changed its path.              They are more than {} late; so are {} of {} elsewhere in the kernel, which cannot be              placed (--raw: samples as taken)",
+            units::time(moved.time),
+            units::time(moved.late_after),
+            units::percent(share),
+            units::counted(moved.elsewhere, "sample"),
+        ))
     }
 
     fn no_symbols(&self) -> Option<String> {

@@ -12,7 +12,7 @@ use crate::model::Spun;
 use crate::render::json::{CpuEventOut, HeaderOut, LostOut, header, lost};
 use crate::render::json_lines::Lines;
 use crate::render::{Json, Renderer, path_words};
-use crate::report::{PathPart, PathRow, Paths};
+use crate::report::{PathPart, PathRow, PathSkid, Paths, SkidPoint};
 
 /// Goes up when a field changes its name, type or meaning; new fields do not count.
 pub const PATHS_SCHEMA_VERSION: u32 = 1;
@@ -40,6 +40,7 @@ struct Document<'a> {
     irq_off_measurable: bool,
     paths: Vec<RowOut<'a>>,
     unclassified: Vec<UnclassifiedOut<'a>>,
+    skid: SkidOut<'a>,
     trust: TrustOut<'a>,
 }
 
@@ -76,6 +77,24 @@ struct UnclassifiedOut<'a> {
     spun: SpunOut,
 }
 
+#[derive(Default, Serialize)]
+struct SkidOut<'a> {
+    state: &'static str,
+    moved_ns: u64,
+    late_after_ns: Option<u64>,
+    elsewhere_samples: u64,
+    elsewhere_late: u64,
+    points: Vec<PointOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct PointOut<'a> {
+    function: &'a str,
+    samples: u64,
+    late: u64,
+    moved: u64,
+}
+
 #[derive(Serialize)]
 struct TrustOut<'a> {
     records: u64,
@@ -104,6 +123,7 @@ fn document(paths: &Paths) -> Document<'_> {
         unclassified: unclassified
             .map(|(function, time)| UnclassifiedOut { function, spun: spun(*time) })
             .collect(),
+        skid: skid(&paths.skid),
         trust: trust(paths),
     }
 }
@@ -125,11 +145,37 @@ fn row<'a>(paths: &Paths, row: &'a PathRow) -> RowOut<'a> {
 
 /// The word for people, or one without a space.
 pub(super) fn word(path: CpuPath) -> &'static str {
-    if path == CpuPath::Work { "work" } else { path_words::path(path) }
+    match path {
+        CpuPath::Work => "work",
+        CpuPath::ContextSwitch => "context-switch",
+        _ => path_words::path(path),
+    }
 }
 
 fn part(part: &PathPart) -> PartOut<'_> {
     PartOut { function: &part.function, caller: part.caller.as_deref(), spun: spun(part.spun) }
+}
+
+fn skid(skid: &PathSkid) -> SkidOut<'_> {
+    let none = |state| SkidOut { state, ..SkidOut::default() };
+    match skid {
+        PathSkid::Raw => none("raw"),
+        PathSkid::NoClock => none("no-clock"),
+        PathSkid::NoGrid => none("no-grid"),
+        PathSkid::Moved(moved) => SkidOut {
+            state: "corrected",
+            moved_ns: moved.time.0,
+            late_after_ns: Some(moved.late_after.0),
+            elsewhere_samples: moved.elsewhere,
+            elsewhere_late: moved.elsewhere_late,
+            points: moved.points.iter().map(point).collect(),
+        },
+    }
+}
+
+fn point(point: &SkidPoint) -> PointOut<'_> {
+    let SkidPoint { function, samples, late, moved } = point;
+    PointOut { function, samples: *samples, late: *late, moved: *moved }
 }
 
 fn trust(paths: &Paths) -> TrustOut<'_> {

@@ -11,7 +11,7 @@ use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
-use crate::attribute::{Attribution, Facts};
+use crate::attribute::{Attribution, Facts, Skid};
 use crate::correlate::{Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
@@ -43,6 +43,7 @@ pub struct Sources<'a> {
     pub order: OrderFaults,
     pub records: u64,
     pub cpu_samples: u64,
+    pub skid: Option<&'a Skid>,
     pub copies: u64,
 }
 

@@ -16,7 +16,7 @@ mod trust;
 
 pub use build::{Sources, build};
 pub use merge::MergeError;
-pub use paths::{NO_SYMBOL, PathPart, PathRow, Paths, paths};
+pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{
     CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };

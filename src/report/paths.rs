@@ -2,7 +2,8 @@
 //!
 //! In: the table of CPU samples by stack, ids only, and the facts of each stack. Out: rows by role and
 //! lock type whose times add up to all the CPU time of the target; what is in no lock code is the
-//! useful work. Idle CPUs are left out, and so are tasks that the question does not want.
+//! useful work. Of samples at a point that turns interrupts on, those that [`Correction`] says are of
+//! the section before go to the path of the point's caller. Idle CPUs are left out, and so are tasks that the question does not want.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,8 +13,8 @@ use super::quality::{self, Named};
 use super::report::Header;
 use super::trust::Trust;
 use crate::analyse::CpuKey;
-use crate::attribute::{CpuPath, Facts, PathRole};
-use crate::kernel::Kernel;
+use crate::attribute::{Correction, CpuPath, Facts, PathRole, Point};
+use crate::kernel::{Kernel, LockFunction};
 use crate::model::{Filter, Nanos, PathQuery, Spun};
 
 /// Functions that turn interrupts on as they release a spinlock. Kernels that inline them (arm64
@@ -50,8 +51,51 @@ pub struct Paths {
     pub unclassified: Vec<(String, Spun)>,
     /// Wakings were recorded with their stacks: inside the locks of the run queues.
     pub wakings_with_stacks: bool,
+    /// What was moved from where interrupts went on to where they were off.
+    pub skid: PathSkid,
     /// How far all this can be trusted.
     pub trust: Trust,
+}
+
+/// What was moved, or why nothing was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathSkid {
+    /// The question was for samples as taken.
+    Raw,
+    /// No clock of a known period sampled.
+    NoClock,
+    /// The samples keep no grid, or are too few to tell.
+    NoGrid,
+    /// Samples that are late beyond the base rate were moved.
+    Moved(SkidMoved),
+}
+
+/// What was moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkidMoved {
+    /// Later than this after the clock's grid is late.
+    pub late_after: Nanos,
+    /// Kernel samples elsewhere.
+    pub elsewhere: u64,
+    /// Of those, late: the base rate. They cannot be placed.
+    pub elsewhere_late: u64,
+    /// CPU time that another path has now.
+    pub time: Nanos,
+    /// Points that turn interrupts on, most samples first.
+    pub points: Vec<SkidPoint>,
+}
+
+/// A point that turns interrupts on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkidPoint {
+    /// Its function.
+    pub function: String,
+    /// Samples in it.
+    pub samples: u64,
+    /// Of those, late.
+    pub late: u64,
+    /// Of those, charged to its callers.
+    pub moved: u64,
 }
 
 /// A lock path.
@@ -80,10 +124,16 @@ pub struct PathPart {
 /// On which lock paths CPU time went.
 pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
     let tables = sources.tables;
-    let mut sums = Sums::default();
-    for (key, spun) in tables.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter)) {
-        sums.add(sources, key, *spun);
-    }
+    let correction = match sources.skid {
+        Some(skid) if !query.raw => Some(skid.correction()),
+        _ => None,
+    };
+    let mut sums = Sums { correction, ..Sums::default() };
+    let wanted = tables.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter));
+    let mut wanted: Vec<(&CpuKey, &Spun)> = wanted.collect();
+    // What is left of a sample that cannot be split goes to the next one: in one order.
+    wanted.sort_unstable_by_key(|(key, _)| **key);
+    wanted.into_iter().for_each(|(key, spun)| sums.add(sources, key, *spun));
     let mut all = tables.cpu_total();
     all.merge(tables.outside());
     Paths {
@@ -91,6 +141,7 @@ pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
         machine: (all.samples > sums.total.samples).then_some(all),
         total: sums.total,
         idle: tables.idle(),
+        skid: skid(sources.kernel, sums.correction.as_ref(), sums.moved),
         rows: rows(sums.paths),
         top: query.top,
         irq_off_measurable: UNLOCKS.iter().any(|name| sources.kernel.has_function(name)),
@@ -118,6 +169,12 @@ struct Sums {
     total: Spun,
     paths: BTreeMap<CpuPath, BTreeMap<Place, Spun>>,
     unclassified: BTreeMap<String, Spun>,
+    /// `None`: samples as taken.
+    correction: Option<Correction>,
+    /// Part of a sample that is still to be moved.
+    carry: f64,
+    /// Time that changed its path.
+    moved: Nanos,
 }
 
 impl Sums {
@@ -125,15 +182,54 @@ impl Sums {
         self.total.merge(spun);
         let frames = sources.stacks.kernel(key.kernel);
         let facts = sources.attribution.known(key.kernel);
-        let (path, place) = match facts {
-            Some(facts) if key.task.is_some() => place(sources.kernel, frames, facts),
-            _ => (CpuPath::Unknown, ("[not kept apart]".into(), None)),
-        };
-        self.paths.entry(path).or_default().entry(place).or_default().merge(spun);
+        match facts {
+            Some(facts) if key.task.is_some() => {
+                self.add_stack(sources.kernel, frames, facts, spun)
+            }
+            _ => self.put(CpuPath::Unknown, ("[not kept apart]".into(), None), spun),
+        }
         if let Some(function) = facts.and_then(|facts| facts.unclassified) {
             let name = sources.kernel.name(function).to_owned();
             self.unclassified.entry(name).or_default().merge(spun);
         }
+    }
+
+    fn put(&mut self, path: CpuPath, place: Place, spun: Spun) {
+        self.paths.entry(path).or_default().entry(place).or_default().merge(spun);
+    }
+
+    fn add_stack(&mut self, kernel: &Kernel, frames: &[u64], facts: &Facts, spun: Spun) {
+        let (path, place) = place(kernel, frames, facts);
+        let share = match (&self.correction, facts.point) {
+            (Some(correction), Some(point)) if path != CpuPath::Recording => {
+                correction.share(point)
+            }
+            _ => 0.0,
+        };
+        let (behind, behind_place) = match share > 0.0 {
+            true => behind(kernel, frames, facts).unwrap_or_else(|| (path, place.clone())),
+            false => (path, place.clone()),
+        };
+        if behind == path {
+            return self.put(path, place, spun);
+        }
+        let (late, rest) = self.split(spun, share);
+        self.moved += late.time;
+        for (path, place, part) in [(behind, behind_place, late), (path, place, rest)] {
+            if part != Spun::default() {
+                self.put(path, place, part);
+            }
+        }
+    }
+
+    /// Splits off a share. Samples stay whole: over all splits their number is right.
+    fn split(&mut self, spun: Spun, share: f64) -> (Spun, Spun) {
+        let exact = spun.samples as f64 * share + self.carry;
+        let samples = (exact.round().max(0.0) as u64).min(spun.samples);
+        self.carry = exact - samples as f64;
+        let time = Nanos((spun.time.0 as f64 * share) as u64);
+        let rest = Spun { samples: spun.samples - samples, time: spun.time.saturating_sub(time) };
+        (Spun { samples, time }, rest)
     }
 }
 
@@ -155,6 +251,42 @@ fn largest_first<K: Ord>(sums: BTreeMap<K, Spun>) -> Vec<(K, Spun)> {
     let mut sums: Vec<(K, Spun)> = sums.into_iter().collect();
     sums.sort_by_key(|(_, spun)| Reverse(spun.time));
     sums
+}
+
+/// The path of the section that ended at the innermost frame, when another one than the frame's own.
+/// A section without lock code stays where it is: it is named by its caller already.
+fn behind(kernel: &Kernel, frames: &[u64], facts: &Facts) -> Option<(CpuPath, Place)> {
+    let ends_switch = |ip: &&u64| kernel.frame(**ip).lock.is_some_and(LockFunction::ends_switch);
+    if let Some(&switch) = frames.iter().take(2).find(ends_switch) {
+        let function = kernel.name(kernel.function(switch)?).to_owned();
+        return Some((CpuPath::ContextSwitch, (function, None)));
+    }
+    let callers = frames.get(1..)?;
+    let behind = place(kernel, callers, &Facts::of(kernel, callers));
+    (facts.path.is_some() && matches!(behind.0, CpuPath::Lock(..))).then_some(behind)
+}
+
+/// What was moved, in words.
+fn skid(kernel: &Kernel, correction: Option<&Correction>, time: Nanos) -> PathSkid {
+    let moved = match correction {
+        None => return PathSkid::Raw,
+        Some(Correction::NoClock) => return PathSkid::NoClock,
+        Some(Correction::NoGrid) => return PathSkid::NoGrid,
+        Some(Correction::Known(moved)) => moved,
+    };
+    let point = |point: &Point| SkidPoint {
+        function: kernel.name(point.function).to_owned(),
+        samples: point.samples,
+        late: point.late,
+        moved: (point.samples as f64 * point.share).round() as u64,
+    };
+    PathSkid::Moved(SkidMoved {
+        late_after: moved.late_after,
+        elsewhere: moved.elsewhere.0,
+        elsewhere_late: moved.elsewhere.1,
+        time,
+        points: moved.points.iter().map(point).collect(),
+    })
 }
 
 /// The path of a stack, and where in it.

@@ -8,7 +8,7 @@ use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, PathQuery};
 use lockprof::pipeline::Pipeline;
 use lockprof::render::{Renderer, Table};
-use lockprof::report::Paths;
+use lockprof::report::{PathSkid, Paths};
 use lockprof::source::{Replay, Round};
 
 use crate::percent;
@@ -117,4 +117,11 @@ fn the_shares_are_those_that_were_counted_by_hand() {
         let share = percent(&paths(name), path);
         assert!((least..most).contains(&share), "{name}: {path} {share}");
     }
+}
+
+/// The emulated clocks of these recordings keep no grid: nothing may move.
+#[test]
+fn recordings_of_emulated_machines_are_not_corrected() {
+    let paths = paths("6.1/cpu-pipe");
+    assert_eq!(paths.skid, PathSkid::NoGrid);
 }

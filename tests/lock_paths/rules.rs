@@ -61,6 +61,10 @@ impl Run {
                 synthetic.cpu_sample(At::new(time, 0, tid), &stack, &[0x1000]);
             }
         }
+        self.of(synthetic)
+    }
+
+    fn of(self, mut synthetic: Synthetic) -> Paths {
         let mut origin = synthetic.origin();
         origin.settings = self.command.map(|pid| Settings {
             target: RecordedTarget::Command { command: vec!["sh".into()], pid },
@@ -213,4 +217,57 @@ fn csv_has_a_record_for_every_function_and_caller() {
          work,,[user],,10000000,0.250000,,10\r\n\
          spin,rwsem:W,osq_lock,do_mprotect_pkey,30000000,0.750000,,30\r\n"
     );
+}
+
+/// Samples on a grid of 1 ms: how late, with which stack.
+fn on_a_grid(raw: bool, samples: impl Iterator<Item = (u64, &'static [usize])>) -> Paths {
+    let mut synthetic = Synthetic::new();
+    for (n, (late, functions)) in (1..).zip(samples) {
+        let at = At::new(n * 1_000_000 + late + n % 5 * 10, 0, 7);
+        synthetic.cpu_sample(at, &frames(functions), &[]);
+    }
+    let run = Run { query: PathQuery { raw, ..PathQuery::default() }, ..Run::default() };
+    run.of(synthetic)
+}
+
+/// Of each 40 samples so many are so late in a stack, in turns.
+fn sections() -> impl Iterator<Item = (u64, &'static [usize])> {
+    (0..800).map(|n| match n % 40 {
+        0..=3 => (9_000, &UNLOCK_IN_WRITER[..]),
+        4 => (1_000, &UNLOCK_IN_WRITER[..]),
+        5..=9 => (9_000, &UNLOCK_OF_NO_LOCK[..]),
+        _ => (1_000, &SHOOTDOWN[..]),
+    })
+}
+
+const UNLOCK_IN_WRITER: [usize; 4] = [4, 1, 2, 3];
+const UNLOCK_OF_NO_LOCK: [usize; 2] = [4, 3];
+#[test]
+fn late_samples_of_an_unlock_are_charged_to_the_lock_code_around_it() {
+    let paths = on_a_grid(false, sections());
+    // 180 of 200 samples are late: 90 % of the 100 in the writer move.
+    let spin = paths.rows.iter().find(|row| words(row.path) == "Spin rwsem:W").unwrap();
+    assert_eq!((spin.spun.samples, spin.spun.time), (90, Nanos(90_000_000)));
+    assert_eq!(spin.parts[0].function, "rwsem_down_write_slowpath");
+    let irq_off = paths.rows.iter().find(|row| words(row.path) == "IrqOff spinlock").unwrap();
+    assert_eq!(irq_off.spun.samples, 110);
+    assert_eq!(paths.rows.iter().map(|row| row.spun.samples).sum::<u64>(), 800);
+    let table = text(&Table { width: 200, ..Table::default() }, &paths);
+    assert!(table.contains("180 of 200 in _raw_spin_unlock_irqrestore; 90 ms changed"), "{table}");
+}
+
+#[test]
+fn raw_shows_samples_as_taken() {
+    let paths = on_a_grid(true, sections());
+    assert_eq!((percent(&paths, "IrqOff"), percent(&paths, "Spin")), (25.0, 0.0));
+    assert!(table(&paths).contains("skid: samples as taken"), "{}", table(&paths));
+}
+
+#[test]
+fn samples_on_no_grid_stay_where_they_were_taken() {
+    let place = |n: u64| n * 611_953 % 1_000_000;
+    let stack = |n: u64| if n % 2 == 0 { &SHOOTDOWN[..] } else { &UNLOCK_IN_WRITER[..] };
+    let paths = on_a_grid(false, (0..400).map(|n| (place(n), stack(n))));
+    assert_eq!(percent(&paths, "IrqOff"), 50.0);
+    assert!(table(&paths).contains("skid: the samples keep no grid"), "{}", table(&paths));
 }

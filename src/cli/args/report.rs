@@ -79,6 +79,9 @@ pub struct ReportArgs {
     /// Show the full stacks of each row, with their shares
     #[arg(long)]
     pub stacks: bool,
+    /// With --by path: samples as taken, not moved from where interrupts went on to where they were off
+    #[arg(long)]
+    pub raw: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -200,7 +203,7 @@ impl ReportArgs {
             _ if of_waits => Err(OF_WAITS),
             _ if self.stacks => Err("--stacks shows the stacks of waits, not of CPU time"),
             Format::Folded => Err("--format folded writes the stacks of waits, not of CPU time"),
-            _ => Ok(PathQuery { top: self.top, filter: filter.filter() }),
+            _ => Ok(PathQuery { top: self.top, raw: self.raw, filter: filter.filter() }),
         }
     }
 
