@@ -49,8 +49,8 @@ pub struct LockPath {
     pub kinds: KindSet,
     /// The innermost frame of lock code.
     pub function: FunctionId,
-    /// The kind of sleeping lock whose slow path asks for the spinlock inside it.
-    pub within: Option<LockKind>,
+    /// The sleeping lock whose slow path asks for the spinlock inside it, without a mode.
+    pub within: Option<LockType>,
 }
 
 /// On what CPU time goes: the rows of `report --by path`, the same for every kernel era.
@@ -73,12 +73,11 @@ impl LockPath {
     /// 6.1 jumps there from `up_write`: the mode of whom it wakes for is no part of a path.
     pub fn cpu_path(self) -> CpuPath {
         let LockPath { role, lock_type, .. } = self;
-        let of_kind =
-            |kind| CpuPath::Lock(role, LockType { kind, mode: Mode::Exclusive, rt: lock_type.rt });
+        let exclusive = LockType { mode: Mode::Exclusive, ..lock_type };
         match role {
             PathRole::Recording => CpuPath::Recording,
-            PathRole::Wake => of_kind(lock_type.kind),
-            PathRole::WaitLock => of_kind(self.within.unwrap_or(lock_type.kind)),
+            PathRole::Wake => CpuPath::Lock(role, exclusive),
+            PathRole::WaitLock => CpuPath::Lock(role, self.within.unwrap_or(exclusive)),
             _ => CpuPath::Lock(role, lock_type),
         }
     }
@@ -118,7 +117,8 @@ pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath
     };
     let mode = callers().filter(of_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
     let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
-    let within = around_wait_lock(kind, callers());
+    let of_rt = |kind| LockType { kind, mode: Mode::Exclusive, rt: rt && kind == LockKind::Rwsem };
+    let within = around_wait_lock(kind, callers()).map(of_rt);
     let role = if calls(Role::Recording) {
         PathRole::Recording
     } else {
