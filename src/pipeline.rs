@@ -19,10 +19,12 @@ use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp};
+use crate::model::{
+    Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
+};
 use crate::order::{Order, OrderFaults};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
-use crate::report::{self, Paths, Report, Sources};
+use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
 use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
@@ -204,6 +206,11 @@ impl Pipeline {
     /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
     pub fn paths(&self, query: &PathQuery) -> Paths {
         report::paths(&self.sources(), query)
+    }
+
+    /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
+    pub fn tree(&self, query: &TreeQuery) -> Tree {
+        report::tree(&self.sources(), query)
     }
 
     fn sources(&self) -> Sources<'_> {

@@ -12,7 +12,7 @@ use crate::model::{Context, FunctionId, StackId};
 use crate::stacks::Stacks;
 
 pub use path::{CpuPath, LockPath, PathRole};
-pub use site::Site;
+pub use site::{Site, innermost_context};
 pub use skid::{Correction, Interrupted, Moved, Point, Series, Skid};
 
 /// What a kernel stack says.

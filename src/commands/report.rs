@@ -12,6 +12,7 @@ use crate::render::{Csv, Folded, Json, Table};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     match args.by {
+        _ if args.tree => tree(args)?,
         By::Path => paths(args)?,
         By::Site | By::Lock | By::Task => waits(args)?,
     }
@@ -45,6 +46,14 @@ fn paths(args: &ReportArgs) -> Result<(), Failure> {
         Format::Csv => output::print(&Csv, &paths),
         Format::Table | Format::Folded => output::print(&table(args), &paths),
     }
+}
+
+fn tree(args: &ReportArgs) -> Result<(), Failure> {
+    let stacks = "lockprof report --stacks --format json".to_owned();
+    let query = args.tree_query().map_err(|why| Failure::new(anyhow!(why)).hint(stacks))?;
+    let detail = Detail { cpu_stacks: true, ..Detail::default() };
+    let tree = input::analyse(&args.input, detail, &query.filter)?.tree(&query);
+    output::print(&table(args), &tree)
 }
 
 fn table(args: &ReportArgs) -> Table {

@@ -24,6 +24,7 @@ pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;
 mod table;
+mod tree;
 pub mod units;
 
 pub use csv::Csv;

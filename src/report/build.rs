@@ -85,6 +85,16 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     report
 }
 
+/// Cells that pass the filter, with their wait.
+pub(super) fn wanted_waits<'a>(
+    sources: &Sources<'a>,
+    filter: &Filter,
+) -> Vec<(&'a CellKey, Nanos)> {
+    let names = learn_names(sources);
+    let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
+    cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
+}
+
 fn facts<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a Facts> {
     match key.kernel {
         StackKey::Stack(stack) => sources.attribution.known(stack),

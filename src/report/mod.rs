@@ -12,6 +12,7 @@ mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod tree;
 mod trust;
 
 pub use build::{Sources, build};
@@ -20,4 +21,5 @@ pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPo
 pub use report::{
     CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName,
 };
+pub use tree::{Node, Tree, tree};
 pub use trust::Trust;

@@ -151,7 +151,8 @@ pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
     }
 }
 
-fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) -> bool {
+/// Whether a CPU sample is of a task that the filter asks for.
+pub(super) fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) -> bool {
     let any = filter.comm.is_empty() && filter.pid.is_empty() && filter.tid.is_empty();
     let Some(task) = key.task else { return any };
     let task = sources.tasks.info(task);
