@@ -4,7 +4,7 @@
 //! `perf report` prints of the same file is the second witness.
 
 // Everything here is test code, the functions between the tests too.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -117,7 +117,10 @@ pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath
     };
     let mode = callers().filter(of_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
     let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
-    let of_rt = |kind| LockType { kind, mode: Mode::Exclusive, rt: rt && kind == LockKind::Rwsem };
+    let of_rt = |kind| {
+        let kind = if rt { outer_of_rt(kind, from) } else { kind };
+        LockType { kind, mode: Mode::Exclusive, rt: rt && kind == LockKind::Rwsem }
+    };
     let within = around_wait_lock(kind, callers()).map(of_rt);
     let role = if calls(Role::Recording) {
         PathRole::Recording

@@ -266,7 +266,7 @@ fn raw_shows_samples_as_taken() {
 #[test]
 fn samples_on_no_grid_stay_where_they_were_taken() {
     let place = |n: u64| n * 611_953 % 1_000_000;
-    let stack = |n: u64| if n % 2 == 0 { &SHOOTDOWN[..] } else { &UNLOCK_IN_WRITER[..] };
+    let stack = |n: u64| if n.is_multiple_of(2) { &SHOOTDOWN[..] } else { &UNLOCK_IN_WRITER[..] };
     let paths = on_a_grid(false, (0..400).map(|n| (place(n), stack(n))));
     assert_eq!(percent(&paths, "IrqOff"), 50.0);
     assert!(table(&paths).contains("skid: the samples keep no grid"), "{}", table(&paths));
