@@ -23,7 +23,7 @@ pub enum PathRole {
     Acquire,
     /// Waits for the lock.
     Spin,
-    /// Waits for the spinlock inside a sleeping lock.
+    /// Waits for the spinlock inside a sleeping lock; by skid also what is done under it.
     WaitLock,
     /// Goes to sleep, or comes back.
     Block,
@@ -66,6 +66,20 @@ pub enum CpuPath {
     Recording,
     /// Without symbols, or not kept apart because a table was full.
     Unknown,
+}
+
+impl CpuPath {
+    /// The path of a section that ended where this one unlocked: a slow path that would spin or sleep
+    /// was under its `wait_lock` instead.
+    pub fn under_wait_lock(self) -> CpuPath {
+        match self {
+            CpuPath::Lock(PathRole::Spin | PathRole::Block, lock_type) => {
+                let lock_type = LockType { mode: Mode::Exclusive, ..lock_type };
+                CpuPath::Lock(PathRole::WaitLock, lock_type)
+            }
+            other => other,
+        }
+    }
 }
 
 impl LockPath {

@@ -264,7 +264,9 @@ fn behind(kernel: &Kernel, frames: &[u64], facts: &Facts) -> Option<(CpuPath, Pl
     }
     let callers = frames.get(1..)?;
     let behind = place(kernel, callers, &Facts::of(kernel, callers));
-    (facts.path.is_some() && matches!(behind.0, CpuPath::Lock(..))).then_some(behind)
+    let direct = callers.first().is_some_and(|&ip| kernel.frame(ip).lock_code);
+    let path = if direct { behind.0.under_wait_lock() } else { behind.0 };
+    (facts.path.is_some() && matches!(path, CpuPath::Lock(..))).then_some((path, behind.1))
 }
 
 /// What was moved, in words.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{percent, stack, words};
 
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 10] = [
     "osq_lock",
     "rwsem_down_write_slowpath",
     "down_write",
@@ -23,6 +23,8 @@ const FUNCTIONS: [&str; 8] = [
     "default_send_IPI_mask_sequence_phys",
     "perf_swevent_event",
     "io_schedule",
+    "finish_task_switch",
+    "schedule",
 ];
 const SPIN: [usize; 4] = [0, 1, 2, 3];
 const SHOOTDOWN: [usize; 2] = [5, 3];
@@ -243,17 +245,30 @@ fn sections() -> impl Iterator<Item = (u64, &'static [usize])> {
 const UNLOCK_IN_WRITER: [usize; 4] = [4, 1, 2, 3];
 const UNLOCK_OF_NO_LOCK: [usize; 2] = [4, 3];
 #[test]
-fn late_samples_of_an_unlock_are_charged_to_the_lock_code_around_it() {
+fn late_samples_of_an_unlock_are_charged_to_the_wait_lock_that_the_lock_code_held() {
     let paths = on_a_grid(false, sections());
     // 180 of 200 samples are late: 90 % of the 100 in the writer move.
-    let spin = paths.rows.iter().find(|row| words(row.path) == "Spin rwsem:W").unwrap();
-    assert_eq!((spin.spun.samples, spin.spun.time), (90, Nanos(90_000_000)));
-    assert_eq!(spin.parts[0].function, "rwsem_down_write_slowpath");
+    let inside = paths.rows.iter().find(|row| words(row.path) == "WaitLock rwsem").unwrap();
+    assert_eq!((inside.spun.samples, inside.spun.time), (90, Nanos(90_000_000)));
+    assert_eq!(inside.parts[0].function, "rwsem_down_write_slowpath");
     let irq_off = paths.rows.iter().find(|row| words(row.path) == "IrqOff spinlock").unwrap();
     assert_eq!(irq_off.spun.samples, 110);
     assert_eq!(paths.rows.iter().map(|row| row.spun.samples).sum::<u64>(), 800);
     let table = text(&Table { width: 200, ..Table::default() }, &paths);
     assert!(table.contains("180 of 200 in _raw_spin_unlock_irqrestore; 90 ms changed"), "{table}");
+}
+
+#[test]
+fn a_context_switch_begun_by_the_task_before_is_a_path_of_its_own() {
+    let switch = |n: u64| match n % 10 {
+        0 => (20_000, &[8, 9, 1, 2, 3][..]),
+        1 => (20_000, &[4, 8, 9, 1, 2, 3][..]),
+        _ => (1_000, &SHOOTDOWN[..]),
+    };
+    let paths = on_a_grid(false, (0..800).map(switch));
+    assert_eq!(percent(&paths, "ContextSwitch"), 20.0, "{}", table(&paths));
+    let raw = on_a_grid(true, (0..800).map(switch));
+    assert_eq!((percent(&raw, "Block rwsem:W"), percent(&raw, "IrqOff")), (10.0, 10.0));
 }
 
 #[test]
