@@ -68,6 +68,8 @@ pub struct Tables {
     waits: HashMap<CellKey, WaitStat>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
+    idle: Spun,
+    outside: Spun,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -116,10 +118,13 @@ impl Tables {
         facts: &Facts,
         site: impl Fn(StackId) -> Option<FunctionId>,
     ) {
-        if sample.idle || !self.filter.time.contains(sample.time) {
+        if !self.filter.time.contains(sample.time) {
             return;
         }
         let one = Spun { samples: 1, time: sample.weight };
+        if sample.idle {
+            return self.idle.merge(one);
+        }
         self.cpu_total.merge(one);
         if let Some(lock_type) = untraced(sample, facts) {
             let key = CellKey {
@@ -135,6 +140,14 @@ impl Tables {
         }
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
+        }
+    }
+
+    /// Counts a CPU sample of a task that is not the target's.
+    pub fn add_outside(&mut self, time: Timestamp, weight: Nanos, idle: bool) {
+        if self.filter.time.contains(time) {
+            let sum = if idle { &mut self.idle } else { &mut self.outside };
+            sum.merge(Spun { samples: 1, time: weight });
         }
     }
 
@@ -173,6 +186,16 @@ impl Tables {
     /// All CPU samples, the idle tasks' left out.
     pub fn cpu_total(&self) -> Spun {
         self.cpu_total
+    }
+
+    /// CPU samples of idle CPUs.
+    pub fn idle(&self) -> Spun {
+        self.idle
+    }
+
+    /// CPU samples of tasks that are not the target's.
+    pub fn outside(&self) -> Spun {
+        self.outside
     }
 
     /// Keys that were merged into their parents.
