@@ -14,16 +14,18 @@ use std::collections::BTreeMap;
 use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
-use crate::attribute::Attribution;
+use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
-use crate::model::{Context, Filter, Nanos, Query, StackId, TaskId, TimeRange, Timestamp};
+use crate::model::{
+    Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
+};
 use crate::order::{Order, OrderFaults};
 use crate::recording::Origin;
-use crate::report::{self, Report, Sources};
+use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
 use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
@@ -126,6 +128,8 @@ struct Stages {
     faults: Faults,
     /// Where threads were attached to, whose samples may come twice.
     copies: Option<Copies>,
+    /// Lateness of CPU samples, where their stacks are kept.
+    skid: Option<Skid>,
     cpu_samples: u64,
     time: Option<(Nanos, Nanos)>,
 }
@@ -158,6 +162,7 @@ impl Pipeline {
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
             copies: attached(&origin).then(|| Copies::of(&origin.events)),
+            skid: detail.cpu_stacks.then(|| Skid::new(&origin.events)),
             cpu_samples: 0,
             time: filter.time,
             origin,
@@ -202,31 +207,43 @@ impl Pipeline {
 
     /// The answer to `query` from what was pushed so far.
     pub fn report(&self, query: &Query) -> Report {
+        report::build(&self.sources(), query)
+    }
+
+    /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
+    pub fn paths(&self, query: &PathQuery) -> Paths {
+        report::paths(&self.sources(), query)
+    }
+
+    /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
+    pub fn tree(&self, query: &TreeQuery) -> Tree {
+        report::tree(&self.sources(), query)
+    }
+
+    fn sources(&self) -> Sources<'_> {
         let stages = &self.stages;
         let unreadable = self.stream.unreadable.iter().map(|(e, n)| (e.to_string(), *n)).collect();
-        report::build(
-            &Sources {
-                origin: &stages.origin,
-                kernel: &stages.kernel,
-                kernel_symbols: &stages.kernel_symbols,
-                stacks: &stages.stacks,
-                objects: stages.maps.objects(),
-                symbolizer: &stages.symbolizer,
-                tasks: &stages.tasks,
-                attribution: &stages.attribution,
-                tables: &stages.tables,
-                counts: stages.correlate.counts(),
-                lost: stages.faults.all_lost(),
-                throttled: stages.faults.throttled,
-                unreadable,
-                order: self.order_faults(),
-                records: self.stream.records,
-                cpu_samples: stages.cpu_samples,
-                wakings: stages.wakeups.is_some(),
-                copies: stages.copies.as_ref().map_or(0, Copies::found),
-            },
-            query,
-        )
+        Sources {
+            origin: &stages.origin,
+            kernel: &stages.kernel,
+            kernel_symbols: &stages.kernel_symbols,
+            stacks: &stages.stacks,
+            objects: stages.maps.objects(),
+            symbolizer: &stages.symbolizer,
+            tasks: &stages.tasks,
+            attribution: &stages.attribution,
+            tables: &stages.tables,
+            counts: stages.correlate.counts(),
+            lost: stages.faults.all_lost(),
+            throttled: stages.faults.throttled,
+            unreadable,
+            order: self.order_faults(),
+            records: self.stream.records,
+            cpu_samples: stages.cpu_samples,
+            skid: stages.skid.as_ref(),
+            wakings: stages.wakeups.is_some(),
+            copies: stages.copies.as_ref().map_or(0, Copies::found),
+        }
     }
 
     fn order_faults(&self) -> OrderFaults {
@@ -281,11 +298,19 @@ impl Stages {
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
+                let series =
+                    Series { event: sample.event, instance: event.instance, cpu: event.cpu };
+                let mut skids =
+                    |what| self.skid.iter_mut().for_each(|s| s.sample(series, at.time, what));
+                let idle = tasks.id_of(at.tid) == Some(TaskId::IDLE);
                 if !tasks.in_target(TaskId(at.tid), at.pid, at.tid) {
-                    return;
+                    skids(Interrupted::Other);
+                    return tables.add_outside(at.time, sample.weight, idle);
                 }
                 self.cpu_samples += 1;
                 let stack = stack_of(sample.chain);
+                let facts = attribution.facts(stack.kernel, kernel, stacks);
+                skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
                 let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
@@ -399,5 +424,6 @@ impl Stages {
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
+        self.skid.iter_mut().for_each(Skid::finish);
     }
 }

@@ -70,6 +70,8 @@ pub struct Tables {
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    idle: Spun,
+    outside: Spun,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -118,10 +120,13 @@ impl Tables {
         facts: &Facts,
         site: impl Fn(StackId) -> Option<FunctionId>,
     ) {
-        if sample.idle || !self.filter.time.contains(sample.time) {
+        if !self.filter.time.contains(sample.time) {
             return;
         }
         let one = Spun { samples: 1, time: sample.weight };
+        if sample.idle {
+            return self.idle.merge(one);
+        }
         self.cpu_total.merge(one);
         if let Some(lock_type) = untraced(sample, facts) {
             let key = CellKey {
@@ -191,6 +196,14 @@ impl Tables {
         self.blame.make_room(self.detail.cells, &waiter, &releaser);
     }
 
+    /// Counts a CPU sample of a task that is not the target's.
+    pub fn add_outside(&mut self, time: Timestamp, weight: Nanos, idle: bool) {
+        if self.filter.time.contains(time) {
+            let sum = if idle { &mut self.idle } else { &mut self.outside };
+            sum.merge(Spun { samples: 1, time: weight });
+        }
+    }
+
     /// Widens the span of time that the tables speak of.
     #[inline]
     pub fn see(&mut self, time: Timestamp) {
@@ -226,6 +239,16 @@ impl Tables {
     /// All CPU samples, the idle tasks' left out.
     pub fn cpu_total(&self) -> Spun {
         self.cpu_total
+    }
+
+    /// CPU samples of idle CPUs.
+    pub fn idle(&self) -> Spun {
+        self.idle
+    }
+
+    /// CPU samples of tasks that are not the target's.
+    pub fn outside(&self) -> Spun {
+        self.outside
     }
 
     /// Keys that were merged into their parents.

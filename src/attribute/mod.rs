@@ -6,14 +6,16 @@
 mod blame;
 mod path;
 mod site;
+mod skid;
 
-use crate::kernel::{Kernel, KernelFrame};
-use crate::model::{Context, StackId};
+use crate::kernel::{Kernel, KernelFrame, LockFunction};
+use crate::model::{Context, FunctionId, StackId};
 use crate::stacks::Stacks;
 
 pub use blame::Release;
-pub use path::{LockPath, PathRole};
-pub use site::Site;
+pub use path::{CpuPath, LockPath, PathRole};
+pub use site::{Site, innermost_context};
+pub use skid::{Correction, Interrupted, Moved, Point, Series, Skid};
 
 /// What a kernel stack says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,10 +24,42 @@ pub struct Facts {
     pub site: Site,
     /// What lock code does at the innermost end, if any is there.
     pub path: Option<LockPath>,
+    /// Whether perf or a tracepoint was at work in the innermost context: the cost of recording.
+    pub recorded: bool,
+    /// The innermost function of the innermost context that lies in a section of lock code and has
+    /// no row in the table.
+    pub unclassified: Option<FunctionId>,
+    /// The innermost frame, when interrupts go on in it: a clock's sample may be of the time before.
+    pub point: Option<FunctionId>,
     /// What the CPU was doing in the innermost frames.
     pub context: Context,
     /// What a waking with this stack does to a lock; `None` when no lock code is at its end.
     pub release: Option<Box<Release>>,
+}
+
+impl Facts {
+    /// The facts of `frames`, innermost first, which need not be an interned stack.
+    pub fn of(kernel: &Kernel, frames: &[u64]) -> Facts {
+        facts(kernel, frames)
+    }
+
+    /// What a clock's sample with this stack interrupted.
+    pub fn interrupted(&self, stack: StackId) -> Interrupted {
+        match self.point {
+            Some(point) => Interrupted::Point(point),
+            None if stack == StackId::EMPTY => Interrupted::User,
+            None => Interrupted::Kernel,
+        }
+    }
+
+    /// On what a CPU sample with this stack spends its time.
+    pub fn cpu_path(&self) -> CpuPath {
+        match self.path {
+            _ if self.recorded => CpuPath::Recording,
+            Some(path) => path.cpu_path(),
+            None => CpuPath::Work,
+        }
+    }
 }
 
 /// Facts of all stacks seen so far.
@@ -59,5 +93,18 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     let lock_code = path::innermost(&own);
     let site = site::find(&own[lock_code.unwrap_or(0)..]);
     let path = lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt()));
-    Facts { site, path, context, release: blame::release(&own).map(Box::new) }
+    let without_row = |frame: &&KernelFrame| frame.lock_code && frame.lock.is_none();
+    Facts {
+        site,
+        path,
+        recorded: path::is_recorded(&own),
+        point: frames.first().and_then(|&ip| point(&kernel.frame(ip))),
+        unclassified: own.iter().find(without_row).and_then(|frame| frame.function),
+        context,
+        release: blame::release(&own).map(Box::new),
+    }
+}
+
+fn point(frame: &KernelFrame) -> Option<FunctionId> {
+    frame.function.filter(|_| frame.lock.is_some_and(LockFunction::turns_irqs_on))
 }

@@ -14,7 +14,7 @@
 
 use crate::correlate::KindSet;
 use crate::kernel::{KernelFrame, LockFunction, Role};
-use crate::model::{LockKind, LockType, Mode};
+use crate::model::{FunctionId, LockKind, LockType, Mode};
 
 /// What a CPU does in lock code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ pub enum PathRole {
     Acquire,
     /// Waits for the lock.
     Spin,
-    /// Waits for the spinlock inside a sleeping lock.
+    /// Waits for the spinlock inside a sleeping lock; by skid also what is done under it.
     WaitLock,
     /// Goes to sleep, or comes back.
     Block,
@@ -47,9 +47,55 @@ pub struct LockPath {
     /// Kinds of all the lock code on the stack: a spinlock spun for inside the slow path of an rwsem
     /// has both.
     pub kinds: KindSet,
+    /// The innermost frame of lock code.
+    pub function: FunctionId,
+    /// The sleeping lock whose slow path asks for the spinlock inside it, without a mode.
+    pub within: Option<LockType>,
+}
+
+/// On what CPU time goes: the rows of `report --by path`, the same for every kernel era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CpuPath {
+    /// No lock code: what is left to do the work.
+    Work,
+    /// Lock code. The type is without a mode where kernels differ in whether the stack tells it.
+    Lock(PathRole, LockType),
+    /// The end of a context switch, begun by the task before: seen by skid only.
+    ContextSwitch,
+    /// perf and tracepoints.
+    Recording,
+    /// Without symbols, or not kept apart because a table was full.
+    Unknown,
+}
+
+impl CpuPath {
+    /// The path of a section that ended where this one unlocked: a slow path that would spin or sleep
+    /// was under its `wait_lock` instead.
+    pub fn under_wait_lock(self) -> CpuPath {
+        match self {
+            CpuPath::Lock(PathRole::Spin | PathRole::Block, lock_type) => {
+                let lock_type = LockType { mode: Mode::Exclusive, ..lock_type };
+                CpuPath::Lock(PathRole::WaitLock, lock_type)
+            }
+            other => other,
+        }
+    }
 }
 
 impl LockPath {
+    /// Where it counts: a `wait_lock` with the lock that it is in. Before 4.20 `rwsem_wake` had no caller that told readers from writers, and
+    /// 6.1 jumps there from `up_write`: the mode of whom it wakes for is no part of a path.
+    pub fn cpu_path(self) -> CpuPath {
+        let LockPath { role, lock_type, .. } = self;
+        let exclusive = LockType { mode: Mode::Exclusive, ..lock_type };
+        match role {
+            PathRole::Recording => CpuPath::Recording,
+            PathRole::Wake => CpuPath::Lock(role, exclusive),
+            PathRole::WaitLock => CpuPath::Lock(role, self.within.unwrap_or(exclusive)),
+            _ => CpuPath::Lock(role, lock_type),
+        }
+    }
+
     /// Whether this is waiting with the CPU.
     pub fn waits(self) -> bool {
         matches!(self.role, PathRole::Spin | PathRole::WaitLock)
@@ -58,6 +104,11 @@ impl LockPath {
 
 fn lock_code(frame: &KernelFrame) -> Option<&'static LockFunction> {
     frame.lock.filter(|row| row.is_lock_code())
+}
+
+/// Whether perf or a tracepoint is among the frames.
+pub(super) fn is_recorded(frames: &[KernelFrame]) -> bool {
+    frames.iter().any(|frame| frame.lock.is_some_and(|row| row.role == Role::Recording))
 }
 
 /// Index of the innermost frame of lock code that the table knows.
@@ -71,6 +122,7 @@ pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath
     let (below, from) = frames.split_at(at);
     let callers = || from.iter().filter_map(lock_code);
     let innermost = callers().next()?;
+    let function = from.iter().find(|frame| lock_code(frame).is_some())?.function?;
     let kind = callers().find_map(|row| row.kind).unwrap_or(LockKind::Unknown);
     let kind = if rt { outer_of_rt(kind, from) } else { kind };
     // `rwbase_*` has the mode of the rwsem that it is the slow path of.
@@ -79,10 +131,15 @@ pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath
     };
     let mode = callers().filter(of_kind).find_map(|row| row.mode).unwrap_or(Mode::Exclusive);
     let calls = |role| below.iter().any(|frame| frame.lock.is_some_and(|row| row.role == role));
+    let of_rt = |kind| {
+        let kind = if rt { outer_of_rt(kind, from) } else { kind };
+        LockType { kind, mode: Mode::Exclusive, rt: rt && kind == LockKind::Rwsem }
+    };
+    let within = around_wait_lock(kind, callers()).map(of_rt);
     let role = if calls(Role::Recording) {
         PathRole::Recording
     } else {
-        path_role(innermost.role, calls(Role::Schedule), is_wait_lock(kind, callers()))
+        path_role(innermost.role, calls(Role::Schedule), within.is_some())
     };
     let mut kinds = KindSet::default();
     callers().filter_map(|row| row.kind).for_each(|kind| kinds.insert(kind));
@@ -90,7 +147,7 @@ pub(super) fn at(frames: &[KernelFrame], at: usize, rt: bool) -> Option<LockPath
         kinds.insert(kind);
     }
     let lock_type = LockType { kind, mode, rt: rt && kind == LockKind::Rwsem };
-    Some(LockPath { role, lock_type, kinds })
+    Some(LockPath { role, lock_type, kinds, function, within })
 }
 
 /// The lock that rt-mutex code of PREEMPT_RT at the innermost end is a part of: `kind`, or what the
@@ -112,11 +169,15 @@ fn outer_of_rt(kind: LockKind, frames: &[KernelFrame]) -> LockKind {
     }
 }
 
-/// A spinlock asked for by the slow path of a sleeping lock.
-fn is_wait_lock<'a>(kind: LockKind, callers: impl Iterator<Item = &'a LockFunction>) -> bool {
+/// The kind of the sleeping lock whose slow path asks for this spinlock.
+fn around_wait_lock<'a>(
+    kind: LockKind,
+    mut callers: impl Iterator<Item = &'a LockFunction>,
+) -> Option<LockKind> {
     let is_slow = |role| matches!(role, Role::Block | Role::SpinBlock | Role::Wake);
-    kind == LockKind::Spinlock
-        && callers.into_iter().any(|row| row.kind != Some(LockKind::Spinlock) && is_slow(row.role))
+    let sleeps = |row: &&LockFunction| row.kind != Some(LockKind::Spinlock) && is_slow(row.role);
+    let around = callers.find(sleeps).filter(|_| kind == LockKind::Spinlock)?;
+    Some(around.kind.unwrap_or(LockKind::Unknown))
 }
 
 fn path_role(innermost: Role, sleeps: bool, wait_lock: bool) -> PathRole {

@@ -26,7 +26,7 @@ pub struct Site {
 ///
 /// Frames above an interrupt entry belong to the interrupt; what the way out of an interrupt calls
 /// runs for the task again.
-pub(super) fn innermost_context(kernel: &Kernel, frames: &[u64]) -> (usize, Context) {
+pub fn innermost_context(kernel: &Kernel, frames: &[u64]) -> (usize, Context) {
     let border = |(index, &ip): (usize, &u64)| {
         let row = kernel.frame(ip).lock?;
         let is_return = row.role == Role::InterruptReturn;

@@ -7,7 +7,6 @@ use std::path::Path;
 use crate::cli::checks;
 use crate::cli::messages::Failure;
 use crate::render::Renderer;
-use crate::report::Report;
 
 /// Columns when stdout is no terminal.
 const COLUMNS: usize = 100;
@@ -41,7 +40,7 @@ pub(super) fn not_written(path: &Path, error: impl Into<anyhow::Error>) -> Failu
 }
 
 /// Writes a report to stdout.
-pub(super) fn print(renderer: &dyn Renderer, report: &Report) -> Result<(), Failure> {
+pub(super) fn print<R>(renderer: &dyn Renderer<R>, report: &R) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     renderer.render(report, &mut out)?;
     out.flush()?;

@@ -6,51 +6,79 @@ use anyhow::anyhow;
 
 use super::{input, output};
 use crate::analyse::Detail;
-use crate::cli::args::{Format, ReportArgs};
+use crate::cli::args::{By, DEFAULT_RECORDING, Format, ReportArgs};
 use crate::cli::messages::Failure;
-use crate::render::{Csv, Folded, Json, Renderer, Table};
+use crate::render::{Csv, Folded, Json, Table};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let query = args.query();
-    if query.by.is_blame() && (args.format == Format::Folded || args.stacks) {
-        return Err(
-            anyhow!("rows of releasers have no stacks: leave --stacks and folded away").into()
-        );
+    match args.by {
+        _ if args.tree => tree(args)?,
+        By::Path => paths(args)?,
+        By::Site | By::Lock | By::Task | By::Releaser => waits(args)?,
     }
-    let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
-    let pipeline = input::analyse(&args.input, detail, &query.filter)?;
-    output::print(renderer(args).as_ref(), &pipeline.report(&query))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn renderer(args: &ReportArgs) -> Box<dyn Renderer> {
-    match args.format {
-        Format::Table => {
-            let (width, color) = output::of_stdout();
-            Box::new(Table { width, color, next: next(args) })
-        }
-        Format::Json => Box::new(Json),
-        Format::Csv => Box::new(Csv),
-        Format::Folded => Box::new(Folded::default()),
+fn waits(args: &ReportArgs) -> Result<(), Failure> {
+    if args.raw {
+        let by_path = "lockprof report --by path --raw".to_owned();
+        return Err(Failure::new(anyhow!("--raw speaks of CPU samples")).hint(by_path));
     }
+    let query = args.query();
+    if query.by.is_blame() && (args.format == Format::Folded || args.stacks) {
+        let without = "lockprof report --blame --format json".to_owned();
+        return Err(Failure::new(anyhow!("rows of releasers have no stacks")).hint(without));
+    }
+    let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
+    let pipeline = input::analyse(&args.input, detail, &query.filter)?;
+    let report = pipeline.report(&query);
+    match args.format {
+        Format::Table => output::print(&table(args), &report),
+        Format::Json => output::print(&Json, &report),
+        Format::Csv => output::print(&Csv, &report),
+        Format::Folded => output::print(&Folded::default(), &report),
+    }
+}
+
+fn paths(args: &ReportArgs) -> Result<(), Failure> {
+    let cpu_graph = "lockprof flamegraph --weight cpu draws the stacks of CPU samples".to_owned();
+    let query = args.path_query().map_err(|why| Failure::new(anyhow!(why)).hint(cpu_graph))?;
+    let detail = Detail { cpu_stacks: true, ..Detail::default() };
+    let paths = input::analyse(&args.input, detail, &query.filter)?.paths(&query);
+    match args.format {
+        Format::Json => output::print(&Json, &paths),
+        Format::Csv => output::print(&Csv, &paths),
+        Format::Table | Format::Folded => output::print(&table(args), &paths),
+    }
+}
+
+fn tree(args: &ReportArgs) -> Result<(), Failure> {
+    let stacks = "lockprof report --stacks --format json".to_owned();
+    let query = args.tree_query().map_err(|why| Failure::new(anyhow!(why)).hint(stacks))?;
+    let detail = Detail { cpu_stacks: true, ..Detail::default() };
+    let tree = input::analyse(&args.input, detail, &query.filter)?.tree(&query);
+    output::print(&table(args), &tree)
+}
+
+fn table(args: &ReportArgs) -> Table {
+    let (width, color) = output::of_stdout();
+    Table { width, color, next: next(args) }
 }
 
 /// What to try next, with the file that was asked for.
 fn next(args: &ReportArgs) -> Vec<String> {
     let file = args.input.file.to_string_lossy();
     let file = match file.as_ref() {
-        crate::cli::args::DEFAULT_RECORDING => String::new(),
+        DEFAULT_RECORDING => String::new(),
         other => format!(" {other}"),
     };
-    let other = match args.by {
-        _ if args.blame => "--by releaser",
-        crate::cli::args::By::Site => "--by lock",
-        crate::cli::args::By::Releaser => "--blame",
-        _ => "--by site",
-    };
-    vec![
-        format!("lockprof report{file} {other}"),
-        format!("lockprof report{file} --stacks"),
-        format!("lockprof flamegraph{file} -o lockprof.svg"),
-    ]
+    let report = |rest: &str| format!("lockprof report{file} {rest}");
+    let graph = |rest: &str| format!("lockprof flamegraph{file} {rest}-o lockprof.svg");
+    match args.by {
+        _ if args.blame => vec![report("--by releaser"), report("--by lock")],
+        By::Site => vec![report("--by lock"), report("--stacks"), graph("")],
+        By::Lock | By::Task => vec![report("--by site"), report("--stacks"), graph("")],
+        By::Releaser => vec![report("--blame"), report("--by lock")],
+        By::Path => vec![report("--by site"), graph("--weight cpu ")],
+    }
 }

@@ -86,6 +86,9 @@ fn offset(attr: &Attr, order: &[u64], field: u64) -> Option<usize> {
 pub(super) struct Layouts {
     events: Vec<Layout>,
     by_id: HashMap<u64, usize>,
+    /// The layout of every event, as far as time is concerned, when they agree: dating a record then
+    /// takes no look-up.
+    of_time: Option<Layout>,
 }
 
 impl Layouts {
@@ -111,7 +114,24 @@ impl Layouts {
             event.ids.iter().map(move |&id| (id, index)).collect::<Vec<_>>()
         };
         let by_id = events.iter().enumerate().flat_map(ids).collect();
-        Ok(Layouts { events: layouts, by_id })
+        let time = |layout: &Layout| {
+            (layout.sample_time, layout.id_time, layout.id_size, layout.sample_id_all)
+        };
+        let agree = layouts.iter().all(|layout| time(layout) == time(&layouts[0]));
+        let of_time = agree.then_some(layouts[0]);
+        Ok(Layouts { events: layouts, by_id, of_time })
+    }
+
+    /// The layout by which a sample is dated.
+    #[inline]
+    pub(super) fn time_of_sample(&self, record: &[u8]) -> Option<&Layout> {
+        self.of_time.as_ref().or_else(|| self.of_sample(record).map(|(_, layout)| layout))
+    }
+
+    /// The layout by which another record is dated.
+    #[inline]
+    pub(super) fn time_of_other(&self, record: &[u8]) -> &Layout {
+        self.of_time.as_ref().unwrap_or_else(|| self.of_other(record))
     }
 
     /// Index and layout of the event that a sample belongs to.

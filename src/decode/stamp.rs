@@ -38,13 +38,12 @@ impl Stamps {
     #[inline]
     fn find(&self, header: RecordHeader, record: &[u8]) -> Option<u64> {
         if header.kind == kind::SAMPLE {
-            let (_, layout) = self.layouts.of_sample(record)?;
-            return word(record, layout.sample_time?);
+            return word(record, self.layouts.time_of_sample(record)?.sample_time?);
         }
         if header.kind >= kind::USER_TYPE_START {
             return None;
         }
-        let layout = self.layouts.of_other(record);
+        let layout = self.layouts.time_of_other(record);
         let trailer = record.len().checked_sub(layout.id_size).filter(|_| layout.sample_id_all)?;
         word(record, trailer + layout.id_time?)
     }

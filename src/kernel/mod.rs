@@ -92,6 +92,11 @@ impl Kernel {
         }
     }
 
+    /// Whether there is a function of this folded name.
+    pub fn has_function(&self, name: &str) -> bool {
+        self.index.has_function(name)
+    }
+
     /// Its folded name.
     pub fn name(&self, function: FunctionId) -> &str {
         self.index.function_name(function)

@@ -21,7 +21,8 @@ pub enum Role {
     Wake,
     /// Lock API: releases a lock.
     Release,
-    /// A release that turns interrupts on: samples of an irqs-off section land here.
+    /// A release that turns interrupts on: samples of an irqs-off section land here. Without a kind
+    /// it is another place that turns them on, and no lock code.
     IrqOn,
     /// Takes a lock or gives up at once.
     Trylock,
@@ -69,10 +70,26 @@ impl LockFunction {
     pub fn is_lock_code(&self) -> bool {
         match self.role {
             Role::Acquire | Role::Spin | Role::Block | Role::SpinBlock => true,
-            Role::Wake | Role::Release | Role::IrqOn | Role::Trylock => true,
+            Role::Wake | Role::Release | Role::Trylock => true,
+            Role::IrqOn => self.kind.is_some(),
             Role::Wrapper | Role::Schedule | Role::Recording => false,
             Role::Interrupt | Role::Softirq | Role::Nmi | Role::InterruptReturn => false,
         }
+    }
+
+    /// Whether interrupts that were off go on in it, so that a clock's sample of the time before lands
+    /// here.
+    pub fn turns_irqs_on(&self) -> bool {
+        match self.role {
+            Role::IrqOn | Role::Softirq | Role::InterruptReturn => true,
+            Role::Schedule => self.ends_switch(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is the end of a context switch, whose beginning is the previous task's.
+    pub fn ends_switch(&self) -> bool {
+        self.name == "finish_task_switch"
     }
 
     /// What the CPU does in the frames called by this one, when this one is where an interrupt or

@@ -15,7 +15,7 @@ mod wait;
 pub use frame::{FunctionId, ObjectId, StackId, UserFrame};
 pub use histogram::Histogram;
 pub use lock::{LockAddr, LockFlags, LockKind, LockType, LockTypePattern, Mode};
-pub use query::{Filter, GroupBy, Query, SortKey, TimeRange};
+pub use query::{Filter, GroupBy, Order, PathQuery, Query, SortKey, TimeRange, TreeQuery, Weighed};
 pub use releaser::{HandOverKind, Uncharged};
 pub use stat::{Spun, Stat, WaitStat};
 pub use task::{Context, Cpu, TaskId, TaskRef};

@@ -114,3 +114,49 @@ impl Default for Query {
         }
     }
 }
+
+/// A question about lock paths: on what the CPU time went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathQuery {
+    /// Rows to show; the others are summed up. 0 shows all.
+    pub top: usize,
+    /// Samples as taken, where interrupts went on, not where they were off.
+    pub raw: bool,
+    /// Whose samples count: `comm`, `pid`, `tid` and `time`; the rest speaks of waits.
+    pub filter: Filter,
+}
+
+/// Over what a call tree is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weighed {
+    /// CPU samples by their period.
+    #[default]
+    Cpu,
+    /// Waits by their time.
+    Waits,
+}
+
+/// Which way a call tree grows; perf's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// From the lock function to its callers.
+    #[default]
+    Callee,
+    /// From where the kernel was entered to the lock function.
+    Caller,
+}
+
+/// A question about call paths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeQuery {
+    /// Over what.
+    pub over: Weighed,
+    /// Which way.
+    pub order: Order,
+    /// Percentages of everything, not of the branch.
+    pub absolute: bool,
+    /// Branchings shown, the rest is folded; 0 shows all.
+    pub levels: usize,
+    /// What counts.
+    pub filter: Filter,
+}

@@ -9,8 +9,9 @@ use std::io;
 use crate::model::{Mode, Nanos, WaitStat};
 use crate::render::escape::csv_field;
 use crate::render::json::evidence;
-use crate::render::{Renderer, units};
-use crate::report::{ChargedName, Report, Row};
+use crate::render::paths_json::word;
+use crate::render::{Renderer, path_words, units};
+use crate::report::{ChargedName, PathPart, PathRow, Paths, Report, Row};
 
 /// `--format csv`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +76,37 @@ impl Renderer for Csv {
     }
 }
 
-fn write_record(out: &mut dyn io::Write, fields: [String; TITLES.len()]) -> io::Result<()> {
+const PATH_TITLES: [&str; 8] =
+    ["path", "lock_type", "function", "caller", "cpu_ns", "share", "machine_share", "samples"];
+
+/// One record a function and caller, so that sums by any column are right.
+impl Renderer<Paths> for Csv {
+    fn render(&self, paths: &Paths, out: &mut dyn io::Write) -> io::Result<()> {
+        write_record(out, PATH_TITLES.map(String::from))?;
+        for row in &paths.rows {
+            for part in &row.parts {
+                write_record(out, path_record(paths, row, part))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn path_record(paths: &Paths, row: &PathRow, part: &PathPart) -> [String; PATH_TITLES.len()] {
+    let machine = paths.machine_share(part.spun);
+    [
+        word(row.path).into(),
+        path_words::lock_type(row.path).unwrap_or_default(),
+        csv_field(&part.function).into_owned(),
+        csv_field(part.caller.as_deref().unwrap_or_default()).into_owned(),
+        part.spun.time.0.to_string(),
+        format!("{:.6}", paths.share(part.spun)),
+        machine.map_or(String::new(), |share| format!("{share:.6}")),
+        part.spun.samples.to_string(),
+    ]
+}
+
+fn write_record<const N: usize>(out: &mut dyn io::Write, fields: [String; N]) -> io::Result<()> {
     write!(out, "{}\r\n", fields.join(","))
 }
 

@@ -6,7 +6,7 @@
 use crate::model::{Cpu, Nanos};
 use crate::render::escape::visible;
 use crate::render::units::{count, counted, percent, share, time};
-use crate::report::Report;
+use crate::report::{Report, Trust};
 
 /// A sentence with the word in front of it.
 pub(crate) struct Doubt {
@@ -29,33 +29,49 @@ pub(crate) fn doubts(report: &Report) -> Vec<Doubt> {
             doubts.push(Doubt { label, text, warning });
         }
     };
-    say("warning", lost_hint(report), true);
+    say("warning", lost_hint(&report.trust), true);
     say("warning", no_ends(report), true);
     say(
         "trust",
-        [losses(report), outcomes(report), faults(report), names(report)].concat().join("; "),
+        [losses(report), outcomes(report), faults(&report.trust), names(report)]
+            .concat()
+            .join("; "),
         false,
     );
     say("cost", cost(report).join("; "), false);
-    say("source", source(report).join("; "), false);
+    say("source", source(&report.trust).join("; "), false);
     for note in &report.trust.notes {
         say("note", visible(note).into_owned(), false);
     }
     doubts
 }
 
-fn lost(report: &Report) -> u64 {
-    report.trust.lost.iter().fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
+/// What is worth saying of CPU samples.
+pub(crate) fn doubts_of_samples(trust: &Trust) -> Vec<Doubt> {
+    let doubt = |label, text, warning| Doubt { label, text, warning };
+    let mut doubts = vec![doubt("warning", lost_hint(trust), true)];
+    let samples = format!("{}, {}", counted(trust.records, "record"), lost_records(trust));
+    let trusted = [vec![samples], faults(trust)].concat().join("; ");
+    doubts.push(doubt("trust", trusted, false));
+    doubts.push(doubt("source", source(trust).join("; "), false));
+    let note = |note: &String| doubt("note", visible(note).into_owned(), false);
+    doubts.extend(trust.notes.iter().map(note));
+    doubts.retain(|doubt| !doubt.text.is_empty());
+    doubts
+}
+
+fn lost(trust: &Trust) -> u64 {
+    trust.lost.iter().fold(0, |sum, (_, lost)| sum.saturating_add(*lost))
 }
 
 /// Lost records out of all that there were.
-fn lost_share(report: &Report) -> f64 {
-    let lost = lost(report) as f64;
-    if lost == 0.0 { 0.0 } else { lost / (lost + report.trust.records as f64) }
+fn lost_share(trust: &Trust) -> f64 {
+    let lost = lost(trust) as f64;
+    if lost == 0.0 { 0.0 } else { lost / (lost + trust.records as f64) }
 }
 
-fn lost_hint(report: &Report) -> String {
-    let lost_share = lost_share(report);
+fn lost_hint(trust: &Trust) -> String {
+    let lost_share = lost_share(trust);
     if lost_share <= LOST_SHARE {
         return String::new();
     }
@@ -76,12 +92,17 @@ fn no_ends(report: &Report) -> String {
 fn losses(report: &Report) -> Vec<String> {
     let counts = &report.trust.counts;
     let events = counted(counts.begins.saturating_add(counts.ends), "event");
-    let lost = lost(report);
+    vec![format!("{events}, {}", lost_records(&report.trust))]
+}
+
+/// How many records were lost, and where.
+fn lost_records(trust: &Trust) -> String {
+    let lost = lost(trust);
     if lost == 0 {
-        return vec![format!("{events}, 0 lost")];
+        return "0 lost".into();
     }
-    let share = percent(lost_share(report));
-    let mut by_cpu: Vec<(Option<Cpu>, u64)> = report.trust.lost.clone();
+    let share = percent(lost_share(trust));
+    let mut by_cpu: Vec<(Option<Cpu>, u64)> = trust.lost.clone();
     by_cpu.sort_by_key(|&(cpu, lost)| (std::cmp::Reverse(lost), cpu));
     let named = by_cpu.iter().take(CPUS_NAMED).map(|(cpu, lost)| match cpu {
         Some(cpu) => format!("{} on CPU {}", count(*lost), cpu.0),
@@ -91,7 +112,7 @@ fn losses(report: &Report) -> Vec<String> {
     if by_cpu.len() > CPUS_NAMED {
         where_lost.push(counted((by_cpu.len() - CPUS_NAMED) as u64, "more CPU"));
     }
-    vec![format!("{events}, {} lost ({share}: {})", counted(lost, "record"), where_lost.join(", "))]
+    format!("{} lost ({share}: {})", counted(lost, "record"), where_lost.join(", "))
 }
 
 fn outcomes(report: &Report) -> Vec<String> {
@@ -114,8 +135,7 @@ fn outcomes(report: &Report) -> Vec<String> {
     said
 }
 
-fn faults(report: &Report) -> Vec<String> {
-    let trust = &report.trust;
+fn faults(trust: &Trust) -> Vec<String> {
     let mut said = Vec::new();
     let mut say = |n: u64, text: String| {
         if n > 0 {
@@ -185,8 +205,7 @@ fn cost(report: &Report) -> Vec<String> {
     said
 }
 
-fn source(report: &Report) -> Vec<String> {
-    let trust = &report.trust;
+fn source(trust: &Trust) -> Vec<String> {
     let mut said = Vec::new();
     if !trust.rung.is_empty() {
         said.push(visible(&trust.rung).into_owned());

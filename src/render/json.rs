@@ -46,7 +46,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct HeaderOut<'a> {
+pub(super) struct HeaderOut<'a> {
     target: &'a str,
     kernel: &'a str,
     cpus: u32,
@@ -186,7 +186,7 @@ struct TrustOut<'a> {
 }
 
 #[derive(Serialize)]
-struct LostOut {
+pub(super) struct LostOut {
     cpu: Option<u32>,
     records: u64,
 }
@@ -198,9 +198,9 @@ struct UnreadableOut<'a> {
 }
 
 #[derive(Serialize)]
-struct CpuEventOut<'a> {
-    name: &'a str,
-    period_ns: u64,
+pub(super) struct CpuEventOut<'a> {
+    pub(super) name: &'a str,
+    pub(super) period_ns: u64,
 }
 
 fn document(report: &Report) -> Document<'_> {
@@ -229,7 +229,7 @@ fn document(report: &Report) -> Document<'_> {
     }
 }
 
-fn header(header: &Header) -> HeaderOut<'_> {
+pub(super) fn header(header: &Header) -> HeaderOut<'_> {
     HeaderOut {
         target: &header.target,
         kernel: &header.kernel,
@@ -365,11 +365,7 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         not_asked_for: counts.not_asked_for,
         joined_ends: counts.joined_ends,
         outside: counts.outside,
-        lost: trust
-            .lost
-            .iter()
-            .map(|&(cpu, records)| LostOut { cpu: cpu.map(|cpu| cpu.0), records })
-            .collect(),
+        lost: lost(trust),
         throttled: trust.throttled,
         unreadable: trust
             .unreadable
@@ -394,4 +390,9 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         cpus_changed: &trust.cpus_changed,
         notes: &trust.notes,
     }
+}
+
+pub(super) fn lost(trust: &Trust) -> Vec<LostOut> {
+    let lost = trust.lost.iter();
+    lost.map(|&(cpu, records)| LostOut { cpu: cpu.map(|cpu| cpu.0), records }).collect()
 }

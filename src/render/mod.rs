@@ -17,25 +17,30 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
+mod path_words;
+mod paths;
+mod paths_json;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;
 mod table;
+mod tree;
 pub mod units;
 
 pub use csv::Csv;
 pub use flamegraph::FlameGraph;
 pub use folded::{Folded, Weight};
 pub use json::{Json, SCHEMA, SCHEMA_VERSION};
+pub use paths_json::{PATHS_SCHEMA, PATHS_SCHEMA_VERSION};
 pub use script::Script;
 pub use table::Table;
 
-/// A format.
-pub trait Renderer {
+/// A format for `R`.
+pub trait Renderer<R = Report> {
     /// Writes all of `report`, in small pieces: `out` wants a buffer. The same report gives the
     /// same bytes every time.
     ///
     /// # Errors
     /// Only those of `out`: every report can be written, an empty one too.
-    fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()>;
+    fn render(&self, report: &R, out: &mut dyn io::Write) -> io::Result<()>;
 }

@@ -48,6 +48,24 @@ pub(crate) fn wrap(first: &str, text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// As many items on a line as fit, four spaces apart. The first line begins with `first`, the others
+/// with as many spaces.
+pub(crate) fn pack(first: &str, items: &[String], width: usize) -> Vec<String> {
+    let indent = " ".repeat(columns(first));
+    let mut lines: Vec<String> = Vec::new();
+    for item in items {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 4 + columns(item) <= width => {
+                *line += "    ";
+                *line += item;
+            }
+            Some(_) => lines.push(format!("{indent}{item}")),
+            None => lines.push(format!("{first}{item}")),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,9 +12,9 @@ use crate::render::doubts::{Doubt, doubts};
 use crate::render::escape::visible;
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
-use crate::render::paragraph::{columns, shorten, wrap};
+use crate::render::paragraph::{columns, pack, shorten, wrap};
 use crate::render::{Renderer, units};
-use crate::report::{Report, Row, StackShare, Trust};
+use crate::report::{Header, Report, Row, StackShare, Trust};
 
 /// The default format of `lockprof report`.
 #[derive(Clone, Debug)]
@@ -41,15 +41,7 @@ impl Renderer for Table {
         let page = Page { report, width: self.width, paint: Paint { color: self.color } };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
         let parts = [page.verdict(), body, page.doubts(), page.next(&self.next)];
-        let mut separator = "";
-        for part in parts.iter().filter(|part| !part.is_empty()) {
-            out.write_all(separator.as_bytes())?;
-            separator = "\n";
-            for line in part {
-                writeln!(out, "{line}")?;
-            }
-        }
-        Ok(())
+        write_parts(&parts, out)
     }
 }
 
@@ -62,22 +54,7 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn verdict(&self) -> Vec<String> {
-        let header = &self.report.header;
-        let mut facts = vec![units::time(header.elapsed)];
-        if header.cpus > 0 {
-            facts[0] += &format!(" on {}", units::counted(header.cpus.into(), "CPU"));
-        }
-        if header.threads > 0 {
-            facts[0] += &format!(", {}", units::counted(header.threads, "thread"));
-        }
-        if !header.kernel.is_empty() {
-            facts.push(format!("kernel {}", shorten(&visible(&header.kernel), 30)));
-        }
-        let facts = facts.join("    ");
-        let room = self.width.saturating_sub(columns(&facts) + 4).max(20);
-        let target = shorten(&visible(&header.target), room);
-        let gap = if target.is_empty() { "" } else { "    " };
-        let first = format!("{}{gap}{facts}", self.paint.apply(Style::Strong, &target));
+        let first = headline(&self.report.header, self.width, self.paint);
         let mut lines = vec![first];
         if !self.report.rows.is_empty() {
             lines.extend(wrap("", &self.sum(), self.width));
@@ -158,7 +135,7 @@ impl Page<'_> {
         legend.extend(self.rest(rest));
         legend.extend(marked.then(|| self.floor_legend()));
         legend.extend(missing(&gone));
-        lines.extend(self.pack("", &legend));
+        lines.extend(pack("", &legend, self.width));
         lines
     }
 
@@ -216,36 +193,54 @@ impl Page<'_> {
     }
 
     fn doubts(&self) -> Vec<String> {
-        let said = doubts(self.report);
-        said.iter().flat_map(|doubt| self.doubt(doubt)).collect()
-    }
-
-    fn doubt(&self, doubt: &Doubt) -> Vec<String> {
-        let style = if doubt.warning { Style::Warning } else { Style::Plain };
-        let lines = wrap(&format!("{}: ", doubt.label), &doubt.text, self.width);
-        lines.iter().map(|line| self.paint.apply(style, line)).collect()
+        said(&doubts(self.report), self.width, self.paint)
     }
 
     fn next(&self, commands: &[String]) -> Vec<String> {
-        if commands.is_empty() { Vec::new() } else { self.pack("next: ", commands) }
+        if commands.is_empty() { Vec::new() } else { pack("next: ", commands, self.width) }
     }
+}
 
-    /// As many items on a line as fit, four spaces apart.
-    fn pack(&self, first: &str, items: &[String]) -> Vec<String> {
-        let indent = " ".repeat(columns(first));
-        let mut lines: Vec<String> = Vec::new();
-        for item in items {
-            match lines.last_mut() {
-                Some(line) if columns(line) + 4 + columns(item) <= self.width => {
-                    *line += "    ";
-                    *line += item;
-                }
-                Some(_) => lines.push(format!("{indent}{item}")),
-                None => lines.push(format!("{first}{item}")),
-            }
-        }
-        lines
+/// What was recorded, in one line.
+pub(super) fn headline(header: &Header, width: usize, paint: Paint) -> String {
+    let mut facts = vec![units::time(header.elapsed)];
+    if header.cpus > 0 {
+        facts[0] += &format!(" on {}", units::counted(header.cpus.into(), "CPU"));
     }
+    if header.threads > 0 {
+        facts[0] += &format!(", {}", units::counted(header.threads, "thread"));
+    }
+    if !header.kernel.is_empty() {
+        facts.push(format!("kernel {}", shorten(&visible(&header.kernel), 30)));
+    }
+    let facts = facts.join("    ");
+    let room = width.saturating_sub(columns(&facts) + 4).max(20);
+    let target = shorten(&visible(&header.target), room);
+    let gap = if target.is_empty() { "" } else { "    " };
+    format!("{}{gap}{facts}", paint.apply(Style::Strong, &target))
+}
+
+/// Doubts, each in lines of its own.
+pub(super) fn said(doubts: &[Doubt], width: usize, paint: Paint) -> Vec<String> {
+    let lines = |doubt: &Doubt| {
+        let style = if doubt.warning { Style::Warning } else { Style::Plain };
+        let lines = wrap(&format!("{}: ", doubt.label), &doubt.text, width);
+        lines.into_iter().map(move |line| paint.apply(style, &line))
+    };
+    doubts.iter().flat_map(lines).collect()
+}
+
+/// Parts of a page, an empty line between them.
+pub(super) fn write_parts(parts: &[Vec<String>], out: &mut dyn io::Write) -> io::Result<()> {
+    let mut separator = "";
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        out.write_all(separator.as_bytes())?;
+        separator = "\n";
+        for line in part {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
 }
 
 /// What there was no room for; `traced` can be had from its neighbours.

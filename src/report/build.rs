@@ -12,7 +12,7 @@ use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
-use crate::attribute::{Attribution, Facts, Site};
+use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
@@ -44,6 +44,7 @@ pub struct Sources<'a> {
     pub order: OrderFaults,
     pub records: u64,
     pub cpu_samples: u64,
+    pub skid: Option<&'a Skid>,
     pub copies: u64,
     pub wakings: bool,
 }
@@ -88,6 +89,16 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     };
     report.sort_rows();
     report
+}
+
+/// Cells that pass the filter, with their wait.
+pub(super) fn wanted_waits<'a>(
+    sources: &Sources<'a>,
+    filter: &Filter,
+) -> Vec<(&'a CellKey, Nanos)> {
+    let names = learn_names(sources);
+    let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
+    cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
 }
 
 fn facts<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a Facts> {

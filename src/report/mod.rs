@@ -9,15 +9,19 @@ mod catalogue;
 mod cpu_stacks;
 mod lock_name;
 mod merge;
+mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod tree;
 mod trust;
 
 pub use build::{Sources, build};
 pub use merge::MergeError;
+pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
     TaskName,
 };
+pub use tree::{Node, Tree, tree};
 pub use trust::Trust;

@@ -109,6 +109,13 @@ fn cpu_event(origin: &Origin) -> Option<(String, Nanos)> {
     Some((event.name.clone(), Nanos(period)))
 }
 
+/// Whether `sched_waking` was recorded with its stacks, which are taken under locks of the run queues.
+pub(super) fn wakings_with_stacks(origin: &Origin) -> bool {
+    let names = ["sched:sched_waking", "sched:sched_wakeup"];
+    let mut events = origin.events.iter();
+    events.any(|e| names.contains(&e.name.as_str()) && e.attr.samples(sample::CALLCHAIN))
+}
+
 /// What was traced: the rung of the ladder that this recording stands on.
 fn rung(origin: &Origin) -> String {
     let event = |name: &str| origin.events.iter().find(|event| event.name == name);

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::DEFAULT_RECORDING;
-use crate::model::{Filter, GroupBy, LockTypePattern, Nanos, Query, SortKey};
+use crate::model::{
+    Filter, GroupBy, LockTypePattern, Nanos, Order, PathQuery, Query, SortKey, TreeQuery, Weighed,
+};
 
 /// Which recording, and whose symbols.
 #[derive(Args, Debug, Default)]
@@ -53,6 +55,9 @@ pub struct FilterArgs {
 const FILTERS: [&str; 9] =
     ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
 
+/// What a call tree has not.
+const NOT_OF_TREES: [&str; 6] = ["by", "sort", "top", "stacks", "raw", "perf_compat"];
+
 /// `report`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -61,6 +66,8 @@ Examples:
   lockprof report --by lock --lock-type rwsem     which rwsems
   lockprof report --by task --min-wait 1ms        who waited long
   lockprof report --blame --lock mmap_lock        who let them wait for it
+  lockprof report --by path                       where CPU time goes: spinning, waking, working
+  lockprof report --tree                          the call tree of lock code, as perf shows it
   lockprof report --time 2s..5s --stacks          full stacks of a part of it
   lockprof report --format json | jq .rows        for other programs")]
 pub struct ReportArgs {
@@ -71,7 +78,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
     /// Show who let whom wait: rows of a waiter's call site with the releaser that it waited for
-    #[arg(long, conflicts_with_all = ["by", "stacks", "perf_compat"])]
+    #[arg(long, conflicts_with_all = ["by", "stacks", "tree", "raw", "perf_compat"])]
     pub blame: bool,
     /// What rows are sorted by, largest first
     #[arg(long, value_enum, default_value_t)]
@@ -82,6 +89,27 @@ pub struct ReportArgs {
     /// Show the full stacks of each row, with their shares
     #[arg(long)]
     pub stacks: bool,
+    /// With --by path: samples as taken, not moved from where interrupts went on to where they were off
+    #[arg(long)]
+    pub raw: bool,
+    /// Show the call tree of lock code, as perf does
+    #[arg(long, conflicts_with_all = NOT_OF_TREES)]
+    pub tree: bool,
+    /// With --tree: from the lock function to its callers (the default)
+    #[arg(long, requires = "tree", conflicts_with = "caller_first")]
+    pub callee: bool,
+    /// With --tree: from where the kernel was entered to the lock function
+    #[arg(long, requires = "tree")]
+    pub caller_first: bool,
+    /// With --tree: percentages of everything, not of the branch above
+    #[arg(long, requires = "tree")]
+    pub absolute: bool,
+    /// With --tree: over CPU samples, or over waits
+    #[arg(long, value_enum, default_value_t, requires = "tree")]
+    pub over: Over,
+    /// With --tree: branchings to show, the rest is folded; 0 shows all
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "tree")]
+    pub levels: usize,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
@@ -122,6 +150,18 @@ pub enum By {
     Task,
     /// Who let others wait, and where
     Releaser,
+    /// Lock path of the CPU samples: what share of the CPU time spins, wakes, works
+    Path,
+}
+
+/// `--over`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Over {
+    /// CPU samples, by their period
+    #[default]
+    Cpu,
+    /// Waits, by their time
+    Waits,
 }
 
 /// `--sort`.
@@ -170,6 +210,14 @@ pub enum Weight {
 }
 
 impl FilterArgs {
+    /// Whether it says something that CPU samples have not.
+    fn is_of_waits(&self) -> bool {
+        !self.lock_type.is_empty()
+            || !self.caller.is_empty()
+            || !self.lock.is_empty()
+            || self.min_wait.is_some()
+    }
+
     /// The filter that was typed.
     pub fn filter(&self) -> Filter {
         Filter {
@@ -185,7 +233,46 @@ impl FilterArgs {
     }
 }
 
+/// What narrows waits and says nothing of CPU time.
+const OF_WAITS: &str = "--lock-type, --caller, --lock and --min-wait choose waits, not CPU time";
+
 impl ReportArgs {
+    /// The question about call paths that was typed.
+    ///
+    /// # Errors
+    /// Why it cannot be answered.
+    pub fn tree_query(&self) -> Result<TreeQuery, &'static str> {
+        match (self.format, self.over) {
+            (_, Over::Cpu) if self.filter.is_of_waits() => return Err(OF_WAITS),
+            (Format::Table, _) => {}
+            _ => return Err("a call tree is text; the other formats carry whole stacks"),
+        }
+        Ok(TreeQuery {
+            over: match self.over {
+                Over::Cpu => Weighed::Cpu,
+                Over::Waits => Weighed::Waits,
+            },
+            order: if self.caller_first { Order::Caller } else { Order::Callee },
+            absolute: self.absolute,
+            levels: self.levels,
+            filter: self.filter.filter(),
+        })
+    }
+
+    /// The question about lock paths that was typed.
+    ///
+    /// # Errors
+    /// Why it cannot be answered.
+    pub fn path_query(&self) -> Result<PathQuery, &'static str> {
+        let filter = &self.filter;
+        match self.format {
+            _ if filter.is_of_waits() => Err(OF_WAITS),
+            _ if self.stacks => Err("--stacks shows the stacks of waits, not of CPU time"),
+            Format::Folded => Err("--format folded writes the stacks of waits, not of CPU time"),
+            _ => Ok(PathQuery { top: self.top, raw: self.raw, filter: filter.filter() }),
+        }
+    }
+
     /// The question that was typed.
     pub fn query(&self) -> Query {
         Query {
@@ -205,6 +292,8 @@ impl From<By> for GroupBy {
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
             By::Releaser => GroupBy::Releaser,
+            // Paths are of CPU time, not of waits, and have a report of their own.
+            By::Path => GroupBy::default(),
         }
     }
 }
