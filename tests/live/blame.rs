@@ -18,9 +18,11 @@ fn wait(report: &Value, wanted: impl Fn(&Value) -> bool) -> f64 {
 fn the_short_threads_of_a_convoy_wait_for_the_long_holder() {
     let Some(machine) = Machine::or_skip() else { return };
     let mut shares = Vec::new();
-    // A short holder that is preempted is to blame too: on a busy machine the median counts.
+    // A short holder that is preempted is to blame too: the long hold is longer than a time slice, and
+    // on a busy machine the median counts.
+    let convoy = ["hammer", "convoy", "--hold", "40ms", "--seconds", "3s"];
     for _ in 0..3 {
-        machine.record(["--", LOCKPROF, "hammer", "convoy", "--seconds", "2s"]);
+        machine.record(["--", LOCKPROF].iter().chain(&convoy));
         let report = machine.report(&["--by", "releaser", "--comm", "hammer-short"]);
         let long = wait(&report, |row| row["releaser"]["task"]["comm"] == "hammer-long");
         shares.push(long / wait(&report, |_| true));
