@@ -216,7 +216,7 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     // Losses are told from waits by where tasks ran, which switches tell.
     let sideband = Sideband { mmaps: false, switches: true };
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
-    if !args.no_blame {
+    if args.blame {
         collectors.push(Box::new(Sched));
     }
     if !args.no_cpu {

@@ -58,9 +58,9 @@ impl Machine {
 
     /// A program to be run in the test's own directory.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
-        let mut words = words.into_iter();
-        let mut command = Command::new(words.next().unwrap());
-        command.args(words).current_dir(self.directory.path());
+        // A job in the background of a script ignores SIGINT, and hands that on.
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").args(words).current_dir(self.directory.path());
         command.stdin(Stdio::null()).env("NO_COLOR", "1").env("PERF_PAGER", "cat");
         command
     }

@@ -44,9 +44,9 @@ pub struct RecordArgs {
     /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
     #[arg(long)]
     pub no_cpu: bool,
-    /// Do not record who wakes whom: who let others wait stays unknown
+    /// Record who wakes whom, for `report --blame`: costs a callchain for each waking
     #[arg(long)]
-    pub no_blame: bool,
+    pub blame: bool,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,
