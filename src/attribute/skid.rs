@@ -337,7 +337,8 @@ mod tests {
     #[test]
     fn samples_that_keep_no_grid_move_nothing() {
         let scattered = |n: u64| {
-            let what = if n.is_multiple_of(2) { Interrupted::Point(UNLOCK) } else { Interrupted::Kernel };
+            let what =
+                if n.is_multiple_of(2) { Interrupted::Point(UNLOCK) } else { Interrupted::Kernel };
             (n * 611_953 % PERIOD, what)
         };
         let skid = series(0, 5_000, 0, scattered);

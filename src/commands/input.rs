@@ -1,5 +1,6 @@
 //! The recording that a command reads: opened, its kernel's symbols found, run through the pipe.
 
+use std::io;
 use std::path::Path;
 
 use anyhow::Context;
@@ -12,19 +13,24 @@ use crate::decode::{Body, Event};
 use crate::kernel::{self, Kernel, Places, SymbolSource, Wanted};
 use crate::model::Filter;
 use crate::pipeline::{EventStream, Pipeline};
-use crate::recording::Origin;
+use crate::recording::{Origin, ReadError};
 use crate::source::Replay;
 
 /// Opens the recording.
 pub(super) fn open(path: &Path) -> Result<Replay, Failure> {
-    let replay = Replay::open(path);
-    replay.map_err(|error| {
-        let missing = matches!(&error, crate::recording::ReadError::Io { source, .. }
-            if source.kind() == std::io::ErrorKind::NotFound);
-        let record = "record something first: lockprof record -- COMMAND".to_owned();
-        let hint = if missing { Some(record) } else { error.hint() };
-        let error = anyhow::Error::new(error).context(format!("cannot read `{}`", path.display()));
-        Failure::new(error).hint(hint)
+    Replay::open(path).map_err(|error| {
+        let missing = |source: &io::Error| source.kind() == io::ErrorKind::NotFound;
+        let (error, hint) = match error {
+            ReadError::Io { source, .. } if missing(&source) => {
+                let hint = "record something first: lockprof record -- COMMAND".to_owned();
+                (anyhow::Error::new(source), Some(hint))
+            }
+            error => {
+                let hint = error.hint();
+                (anyhow::Error::new(error), hint)
+            }
+        };
+        Failure::new(error.context(format!("cannot read `{}`", path.display()))).hint(hint)
     })
 }
 

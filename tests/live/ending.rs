@@ -83,7 +83,12 @@ fn the_whole_machine_and_one_cpu_of_it_are_recorded_for_a_time() {
 
 /// Starts `lockprof record -- COMMAND` and waits until the command runs: it makes a file.
 fn recording(machine: &Machine, script: &str) -> Running {
-    let script = format!("echo $$ > running; {script}");
+    recording_with(machine, ":", script)
+}
+
+/// The same with something that the command does before it makes the file.
+fn recording_with(machine: &Machine, before: &str, script: &str) -> Running {
+    let script = format!("{before}; echo $$ > running; {script}");
     let mut record = machine.lockprof(["record", "--", "sh", "-c", &script]);
     let mut recorder =
         Running::start(record.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -169,7 +174,8 @@ fn a_signal_to_lockprof_alone_is_passed_on() {
 #[test]
 fn a_second_ctrl_c_ends_the_command_by_sigterm() {
     let Some(machine) = Machine::or_skip() else { return };
-    let mut recorder = recording(&machine, "trap 'echo > once' INT; while :; do sleep 0.1; done");
+    let mut recorder =
+        recording_with(&machine, "trap 'echo > once' INT", "while :; do sleep 0.1; done");
     kill_process_group(pid(&recorder), Signal::INT).unwrap();
     wait_for(&machine, "once", &mut recorder);
     kill_process(pid(&recorder), Signal::INT).unwrap();
@@ -182,7 +188,7 @@ fn a_second_ctrl_c_ends_the_command_by_sigterm() {
 #[test]
 fn a_command_that_does_not_end_with_ctrl_c_is_left_and_named() {
     let Some(machine) = Machine::or_skip() else { return };
-    let recorder = recording(&machine, "trap '' INT; exec sleep 60 >/dev/null 2>&1");
+    let recorder = recording_with(&machine, "trap '' INT", "exec sleep 60 >/dev/null 2>&1");
     kill_process_group(pid(&recorder), Signal::INT).unwrap();
     let output = output_of(recorder);
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
