@@ -26,6 +26,10 @@ use crate::source::Round;
 /// the older half goes out early, and what then comes too late is counted.
 const HELD_LIMIT: usize = 256 << 20;
 
+/// Buffers kept for the next rounds: as many pieces as a long round has. Memory that is given back and
+/// asked for again costs more than reading a file into it.
+const SPARE_BUFFERS: usize = 16;
+
 /// A record that waits for its turn.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
@@ -180,7 +184,7 @@ impl Order {
 }
 
 fn keep_spare(spare: &mut Vec<Vec<u8>>, mut bytes: Vec<u8>) {
-    if spare.len() < 2 {
+    if spare.len() < SPARE_BUFFERS {
         bytes.clear();
         spare.push(bytes);
     }

@@ -13,8 +13,9 @@ use crate::cli::messages::{self, Failure};
 use crate::recording::ReadError;
 use crate::source::{Replay, Round};
 
-/// Pieces of rounds, of 4 MiB at the most, that may wait.
-const AHEAD: usize = 4;
+/// Pieces of rounds, of 4 MiB at the most, that may wait: reading is faster than what follows, and what
+/// waits is memory.
+const AHEAD: usize = 2;
 
 /// Reading that takes longer than this shows how far it is.
 const PATIENCE: Duration = Duration::from_secs(1);
