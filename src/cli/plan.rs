@@ -213,8 +213,10 @@ struct Collected {
 /// Linux 5.19) still shows by its CPU samples where it spins.
 fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsError> {
     let contention = Contention { no_spin: args.no_spin, perf_compat: args.perf_compat };
-    // Losses are told from waits by where tasks ran, which switches tell.
-    let sideband = Sideband { mmaps: false, switches: true };
+    // Hand-overs need to know when tasks sleep. Without them switches would only tell more closely
+    // which waits a lost record may have touched, and where tasks yield all the time they are what
+    // fills the rings: system-wide, tasks outside the target included.
+    let sideband = Sideband { mmaps: false, switches: args.blame || !args.pid.is_empty() };
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
     if args.blame {
         collectors.push(Box::new(Sched));
