@@ -114,7 +114,10 @@ mod tests {
             ("__schedule < schedule < __vma_start_write < dup_mmap", "lock unknown"),
             ("__schedule < schedule < __lock_sock", "lock unknown"),
             ("__schedule < schedule < xlog_wait_on_iclog < xfs_file_fsync", "xlog_wait_on_iclog"),
-            ("__schedule < schedule < io_schedule < folio_wait_bit_common", "folio_wait_bit_common"),
+            (
+                "__schedule < schedule < io_schedule < folio_wait_bit_common",
+                "folio_wait_bit_common",
+            ),
             ("__schedule < schedule", "unknown"),
         ] {
             assert_eq!(of(stack), wanted, "{stack}");
