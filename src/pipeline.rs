@@ -5,6 +5,7 @@
 //! equal by construction.
 
 mod faults;
+mod lives;
 mod recorded;
 mod sink;
 
@@ -17,7 +18,8 @@ use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
 use crate::decode::{
-    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
+    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking,
+    Stamps, TaskChange,
 };
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
@@ -32,6 +34,7 @@ use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
 pub use faults::Faults;
+use lives::Lives;
 use recorded::{attached, recorded, tasks_of};
 use sink::Sink;
 
@@ -121,6 +124,8 @@ struct Stages {
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// What tasks do between two switches; `None` in a recording without switches.
+    lives: Option<Lives>,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -158,6 +163,7 @@ impl Pipeline {
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            lives: Lives::new(recorded),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -242,6 +248,8 @@ impl Pipeline {
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
+            switches: stages.lives.is_some(),
+            sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -265,6 +273,9 @@ impl Stages {
         self.take_body(event);
         if let Some(wakeups) = &mut self.wakeups {
             wakeups.read(event.cpu, event.time);
+        }
+        if let Some(lives) = &mut self.lives {
+            lives.read(event.cpu, event.time);
         }
     }
 
@@ -321,6 +332,8 @@ impl Stages {
 
     /// A waking matters when it hands over the lock that the woken task waits for.
     fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
+        let woken = waking.woken;
+        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
         let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let Some(wakeups) = wakeups else { return };
         if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
@@ -344,59 +357,67 @@ impl Stages {
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
-        let Stages {
-            stacks,
-            tasks,
-            correlate,
-            kernel,
-            attribution,
-            wakeups,
-            tables,
-            faults,
-            copies,
-            ..
-        } = self;
-        let (time, cpu) = (event.time, event.cpu);
+        let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
-            Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
-            Body::Fork(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                tasks.fork(change);
-            }
-            Body::Exit(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                if let Some(task) = tasks.exit(change) {
-                    let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                    correlate.exit(task, cpu, time, &mut |o| sink.take(o));
+            Body::Comm(comm) => {
+                self.tasks.comm(comm.pid, comm.tid, comm.name);
+                if let (true, Some(task)) = (comm.exec, self.tasks.id_of(comm.tid)) {
+                    self.hear(|states, over| states.exec(task, at, &mut |s| over.push(s)));
                 }
             }
+            Body::Fork(change) => self.begin_life(at, change),
+            Body::Exit(change) => self.end_life(at, change),
             Body::Switch(switch) => {
-                if let Some(task) = tasks.id_of(event.tid) {
-                    correlate.seen(task, cpu, time, !switch.out);
+                if let Some(task) = self.tasks.id_of(event.tid) {
+                    self.correlate.seen(task, at.cpu, at.time, !switch.out);
                     if switch.out {
-                        wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
+                        self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
                     }
+                    self.switched(task, at, (switch.out, switch.preempted));
                 }
             }
             Body::SchedSwitch(switch) => {
-                correlate.seen(switch.prev, cpu, time, false);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
-                correlate.seen(switch.next, cpu, time, true);
+                self.correlate.seen(switch.prev, at.cpu, at.time, false);
+                self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
+                self.correlate.seen(switch.next, at.cpu, at.time, true);
+                self.sched_switched(at, &switch);
             }
-            Body::Lost(lost) => {
-                faults.lose(cpu, lost);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.lost(cpu, time));
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.lost(cpu, time, &mut |o| sink.take(o));
-            }
-            Body::LostSamples(lost) => faults.lose_samples(lost),
-            Body::Throttle => faults.throttled += 1,
+            Body::Lost(lost) => self.lose(at, lost),
+            Body::LostSamples(lost) => self.faults.lose_samples(lost),
+            Body::Throttle => self.faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
-                kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
+                let name = String::from_utf8_lossy(symbol.name);
+                self.kernel.add(symbol.addr, symbol.len, &name);
             }
             _ => {}
         }
+    }
+
+    fn begin_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        self.tasks.fork(change);
+        if let Some(task) = self.tasks.id_of(change.tid) {
+            self.hear(|states, over| states.born(task, at, &mut |s| over.push(s)));
+        }
+    }
+
+    fn end_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        let Some(task) = self.tasks.exit(change) else { return };
+        self.life_ends(task, at);
+        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
+    }
+
+    fn lose(&mut self, at: Moment, lost: u64) {
+        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        self.faults.lose(at.cpu, lost);
+        wakeups.iter_mut().for_each(|wakeups| wakeups.lost(at.cpu, at.time));
+        self.lives.iter_mut().for_each(|lives| lives.lost(at.cpu));
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        correlate.lost(at.cpu, at.time, &mut |o| sink.take(o));
     }
 
     /// The recording says where its kernel's text begins: symbols of another boot move there.
@@ -421,6 +442,7 @@ impl Stages {
     }
 
     fn finish(&mut self) {
+        self.lives_end();
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));

@@ -37,6 +37,12 @@ const STATES_KEPT: usize = 1 << 14;
 pub struct Recorded {
     /// Where tasks run: it has records of context switches.
     pub switches: bool,
+    /// When tasks come to a CPU: it has records of all switches.
+    pub switch_ins: bool,
+    /// Where tasks go to sleep: it has `sched:sched_switch` with callchains.
+    pub sleeps: bool,
+    /// When waits begin: it has `lock:contention_begin`.
+    pub begins: bool,
     /// When waits end: it has `lock:contention_end`.
     pub ends: bool,
     /// Who wakes whom, and where: it has `sched:sched_waking` with callchains.

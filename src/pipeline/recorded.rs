@@ -13,8 +13,14 @@ pub(super) fn recorded(origin: &Origin) -> Recorded {
         event.format.as_ref().is_some_and(|format| format.name == tracepoint)
     };
     let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
+    let switch_records = any(&|e| e.attr.has(flag::CONTEXT_SWITCH));
+    let switches = switch_records || any(&|e| is(e, "sched_switch"));
     Recorded {
-        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
+        switches,
+        // `record` asks for the switches to sleep only.
+        switch_ins: if origin.settings.is_some() { switch_records } else { switches },
+        sleeps: any(&|e| is(e, "sched_switch") && e.attr.samples(sample::CALLCHAIN)),
+        begins: any(&|e| is(e, "contention_begin")),
         ends: any(&|e| is(e, "contention_end")),
         wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
         no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
