@@ -35,7 +35,7 @@ const STATES_KEPT: usize = 1 << 14;
 /// What the recording can tell of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where tasks run: it has records of context switches.
+    /// Where tasks run: it has records of all context switches.
     pub switches: bool,
     /// When waits end: it has `lock:contention_end`.
     pub ends: bool,
@@ -288,6 +288,11 @@ impl Correlate {
         for open in rings.iter().filter_map(|ring| self.cpus.remove(ring)).flatten() {
             emit_cut(&open, time, &mut self.counts, out);
         }
+    }
+
+    /// Records of switches are missing: every later loss may touch every wait.
+    pub fn doubt_switches(&mut self) {
+        self.losses.doubt_switches();
     }
 
     /// EXIT: what the task still waits for stays open. `cpu`: where it ended, when that is known.

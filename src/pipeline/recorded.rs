@@ -14,7 +14,11 @@ pub(super) fn recorded(origin: &Origin) -> Recorded {
     };
     let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
     Recorded {
-        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
+        // Lockprof records with `sched_switch` those only that go to sleep.
+        switches: any(&|e| {
+            let all = origin.settings.is_none() && is(e, "sched_switch");
+            all || e.attr.has(flag::CONTEXT_SWITCH)
+        }),
         ends: any(&|e| is(e, "contention_end")),
         wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
         no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
@@ -42,4 +46,12 @@ pub(super) fn attached(origin: &Origin) -> bool {
         !settings.followed_system_wide
             && matches!(settings.target, RecordedTarget::Processes { .. })
     })
+}
+
+/// Ids of the event that records context switches and nothing else: into a ring of its own.
+pub(super) fn switch_instances(origin: &Origin) -> Vec<u64> {
+    let alone = |e: &&EventDesc| e.attr.has(flag::CONTEXT_SWITCH) && !e.attr.has(flag::TASK);
+    let mut ids: Vec<u64> = origin.events.iter().filter(alone).flat_map(|e| e.ids.clone()).collect();
+    ids.sort_unstable();
+    ids
 }
