@@ -23,7 +23,7 @@ use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
 };
-use crate::order::{Order, OrderFaults};
+use crate::order::{Dated, Order, OrderFaults};
 use crate::recording::Origin;
 use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
@@ -38,6 +38,7 @@ use sink::Sink;
 /// Rounds -> events in order of time: the first half of the pipe, for those who want events.
 #[derive(Debug)]
 pub struct EventStream {
+    stamps: Stamps,
     order: Order,
     decoder: Decoder,
     /// By reason; sorted, so that every report lists them in one order.
@@ -49,7 +50,8 @@ impl EventStream {
     /// For the rounds of a recording.
     pub fn new(origin: &Origin) -> Result<EventStream, LayoutError> {
         Ok(EventStream {
-            order: Order::new(Stamps::new(&origin.events)?),
+            stamps: Stamps::new(&origin.events)?,
+            order: Order::default(),
             decoder: Decoder::new(&origin.events)?,
             unreadable: BTreeMap::new(),
             records: 0,
@@ -58,7 +60,13 @@ impl EventStream {
 
     /// Takes a round; events that nothing can precede any more go to `sink`.
     pub fn push(&mut self, round: Round, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
+        let dated = Dated::new(round, &self.stamps);
+        self.push_dated(dated, sink);
+    }
+
+    /// The same for a round that another thread has dated.
+    pub fn push_dated(&mut self, round: Dated, sink: &mut impl FnMut(&Event<'_>)) {
+        let EventStream { order, decoder, unreadable, records, .. } = self;
         order.push(round, &mut |raw| {
             *records += u64::from(!is_recorders(raw));
             hand_on(decoder, unreadable, raw, sink);
@@ -67,7 +75,7 @@ impl EventStream {
 
     /// Hands on all that is left.
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
+        let EventStream { order, decoder, unreadable, records, .. } = self;
         order.finish(&mut |raw| {
             *records += u64::from(!is_recorders(raw));
             hand_on(decoder, unreadable, raw, sink);
@@ -174,6 +182,12 @@ impl Pipeline {
     pub fn push(&mut self, round: Round) {
         let Pipeline { stream, stages } = self;
         stream.push(round, &mut |event| stages.take(event));
+    }
+
+    /// Takes a round that another thread has dated.
+    pub fn push_dated(&mut self, round: Dated) {
+        let Pipeline { stream, stages } = self;
+        stream.push_dated(round, &mut |event| stages.take(event));
     }
 
     /// The recording is over: waits that did not end stay open.
