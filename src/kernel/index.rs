@@ -8,9 +8,9 @@
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use lockprof_collectors::procfs::kallsyms::{Symbol, symbols};
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fold::fold;
 use super::table::{Verdict, verdict};
@@ -78,7 +78,7 @@ pub(super) struct Index {
     places: Vec<Place>,
     names: String,
     modules: Vec<String>,
-    functions: RefCell<Functions>,
+    functions: Shared<Functions>,
     pub(super) landmarks: Landmarks,
     /// Lines that were symbols of text, whatever their address.
     pub(super) text_lines: usize,
@@ -200,7 +200,7 @@ impl Index {
         // What folding drops stands before and after, so this is where the rest begins.
         let skipped = folded.as_ptr() as usize - name.as_ptr() as usize;
         let at = place.name_at as usize + skipped;
-        Some(self.functions.borrow_mut().id(&self.names, at, folded.len()))
+        Some(self.functions.get().id(&self.names, at, folded.len()))
     }
 
     pub(super) fn place_name(&self, place: &Place) -> &str {
@@ -221,7 +221,7 @@ impl Index {
     }
 
     pub(super) fn function_name(&self, function: FunctionId) -> &str {
-        piece(&self.names, &self.functions.borrow().pieces, function.0)
+        piece(&self.names, &self.functions.get().pieces, function.0)
     }
 
     /// Whether kallsyms has a function of that folded name. Looks at all of them.
@@ -233,7 +233,7 @@ impl Index {
     /// The id of a function that kallsyms need not have.
     pub(super) fn add_function(&mut self, name: &str) -> Option<FunctionId> {
         let folded = fold(name);
-        let functions = self.functions.get_mut();
+        let mut functions = self.functions.get();
         if let Some(id) = functions.find(&self.names, folded) {
             return Some(id);
         }
@@ -270,6 +270,23 @@ impl Place {
 
     fn page_after(&self) -> u64 {
         (self.addr & !(PAGE - 1)).saturating_add(2 * PAGE)
+    }
+}
+
+/// What is filled while it is looked at, by whoever shares the book.
+#[derive(Debug, Default)]
+struct Shared<T>(Mutex<T>);
+
+impl<T> Shared<T> {
+    fn get(&self) -> MutexGuard<'_, T> {
+        // A panic leaves no change half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared(Mutex::new(self.get().clone()))
     }
 }
 
