@@ -6,15 +6,17 @@
 
 mod events;
 mod faults;
+mod lives;
 mod recorded;
 mod sink;
+mod switches;
 
 use std::cell::RefCell;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
@@ -29,8 +31,10 @@ use crate::unwind::{Maps, Objects};
 
 pub use events::EventStream;
 pub use faults::Faults;
-use recorded::{attached, recorded, tasks_of};
+use lives::Lives;
+use recorded::{attached, recorded, switch_instances, tasks_of};
 use sink::Sink;
+use switches::Switches;
 
 /// Rounds -> report.
 #[derive(Debug)]
@@ -53,6 +57,9 @@ struct Stages {
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// What tasks do between two switches; `None` in a recording without switches.
+    lives: Option<Lives>,
+    switches: Switches,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -90,6 +97,8 @@ impl Pipeline {
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            lives: Lives::new(recorded),
+            switches: Switches::of(switch_instances(&origin)),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -181,6 +190,9 @@ impl Pipeline {
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
+            switches: stages.lives.is_some(),
+            switches_missing: stages.switches.missing(),
+            sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -189,7 +201,9 @@ impl Pipeline {
 impl Stages {
     #[inline]
     fn take(&mut self, event: &Event<'_>) {
+        let speaks_of_another = matches!(event.body, Body::Lost(_) | Body::Throttle);
         if let Some(copies) = &mut self.copies
+            && !speaks_of_another
             && copies.is_copy(event.tid, event.cpu, event.instance)
         {
             return;
@@ -198,9 +212,7 @@ impl Stages {
             self.see(event.time);
         }
         self.take_body(event);
-        if let Some(wakeups) = &mut self.wakeups {
-            wakeups.read(event.cpu, event.time);
-        }
+        self.switches.read(event);
     }
 
     #[inline]
@@ -256,6 +268,8 @@ impl Stages {
 
     /// A waking matters when it hands over the lock that the woken task waits for.
     fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
+        let woken = waking.woken;
+        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
         let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let Some(wakeups) = wakeups else { return };
         if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
@@ -279,58 +293,82 @@ impl Stages {
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
-        let Stages {
-            stacks,
-            tasks,
-            correlate,
-            kernel,
-            attribution,
-            wakeups,
-            tables,
-            faults,
-            copies,
-            ..
-        } = self;
-        let (time, cpu) = (event.time, event.cpu);
+        let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
-            Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
-            Body::Fork(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                tasks.fork(change);
-            }
-            Body::Exit(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                if let Some(task) = tasks.exit(change) {
-                    let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                    correlate.exit(task, cpu, time, &mut |o| sink.take(o));
+            Body::Comm(comm) => {
+                self.tasks.comm(comm.pid, comm.tid, comm.name);
+                if let (true, Some(task)) = (comm.exec, self.tasks.id_of(comm.tid)) {
+                    self.hear(|states, over| states.exec(task, at, &mut |s| over.push(s)));
                 }
             }
+            Body::Fork(change) => self.begin_life(at, change),
+            Body::Exit(change) => self.end_life(at, change),
+            Body::Switch(_) if self.switches.have_ended() => {}
             Body::Switch(switch) => {
-                if let Some(task) = tasks.id_of(event.tid) {
-                    correlate.seen(task, cpu, time, !switch.out);
+                if let Some(task) = self.tasks.id_of(event.tid) {
+                    self.correlate.seen(task, at.cpu, at.time, !switch.out);
                     if switch.out {
-                        wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
+                        self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
                     }
+                    self.switched(task, at, (switch.out, switch.preempted));
                 }
             }
             Body::SchedSwitch(switch) => {
-                correlate.seen(switch.prev, cpu, time, false);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
-                correlate.seen(switch.next, cpu, time, true);
+                self.correlate.seen(switch.prev, at.cpu, at.time, false);
+                self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
+                self.correlate.seen(switch.next, at.cpu, at.time, true);
+                self.sched_switched(at, &switch);
             }
-            Body::Lost(lost) => {
-                faults.lose(cpu, lost);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.lost(cpu, time));
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.lost(cpu, time, &mut |o| sink.take(o));
-            }
-            Body::LostSamples(lost) => faults.lose_samples(lost),
-            Body::Throttle => faults.throttled += 1,
+            Body::Lost(lost) => self.lose(event, lost),
+            Body::LostSamples(lost) => self.faults.lose_samples(lost),
+            Body::Throttle if self.switches.is_meant(event) => self.end_switches(event.time),
+            Body::Throttle => self.faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
-                kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
+                let name = String::from_utf8_lossy(symbol.name);
+                self.kernel.add(symbol.addr, symbol.len, &name);
             }
             _ => {}
+        }
+    }
+
+    fn begin_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        self.tasks.fork(change);
+        if let Some(task) = self.tasks.id_of(change.tid) {
+            self.hear(|states, over| states.born(task, at, &mut |s| over.push(s)));
+        }
+    }
+
+    fn end_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        let Some(task) = self.tasks.exit(change) else { return };
+        self.life_ends(task, at);
+        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
+    }
+
+    fn lose(&mut self, event: &Event<'_>, lost: u64) {
+        let (cpu, time) = (event.cpu, event.time);
+        let from = self.switches.lost_since(event);
+        self.lives.iter_mut().for_each(|lives| lives.lost(cpu, from));
+        if self.switches.is_meant(event) {
+            self.switches.lose(lost);
+            return self.correlate.doubt_switches();
+        }
+        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        self.faults.lose(cpu, lost);
+        wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        correlate.lost(cpu, time, &mut |o| sink.take(o));
+    }
+
+    /// The recorder stopped the records of switches: they came faster than it could take them.
+    fn end_switches(&mut self, time: Timestamp) {
+        if self.switches.end(time) {
+            self.lives.iter_mut().for_each(|lives| lives.stop(time));
+            self.correlate.doubt_switches();
         }
     }
 
@@ -356,6 +394,7 @@ impl Stages {
     }
 
     fn finish(&mut self) {
+        self.lives_end();
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));

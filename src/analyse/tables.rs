@@ -8,11 +8,12 @@ use hashbrown::HashMap;
 
 use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
+use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
 use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskRef, TimeRange, Timestamp, Wait,
-    WaitStat,
+    FunctionId, LockAddr, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskId, TaskRef,
+    TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -70,6 +71,7 @@ pub struct Tables {
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
     folded: u64,
@@ -179,6 +181,28 @@ impl Tables {
         }
     }
 
+    /// Counts a stretch of a thread's life.
+    pub fn add_life(&mut self, piece: &LifePiece) {
+        self.thread_times.add(piece, self.filter.time, self.detail.cells);
+    }
+
+    /// Counts a wait for a lock of user space.
+    pub fn add_user_lock(&mut self, key: UserLockKey, from: Timestamp, to: Timestamp) {
+        let user = if self.detail.user_stacks { key.user } else { StackId::EMPTY };
+        let key = UserLockKey { user, ..key };
+        self.thread_times.add_user_lock(key, (from, to), self.filter.time, self.detail.cells);
+    }
+
+    /// The task ended.
+    pub fn end_life(&mut self, id: TaskId) {
+        self.thread_times.end(id);
+    }
+
+    /// Where the time of the threads went.
+    pub fn thread_times(&self) -> &ThreadTimes {
+        &self.thread_times
+    }
+
     /// Pieces of waits by waiter and releaser, in no order.
     pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
         self.blame.pieces.iter()
@@ -253,7 +277,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded
+        self.folded + self.blame.folded + self.thread_times.folded()
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -286,7 +310,7 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
-        lock: Some(wait.lock),
+        lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }

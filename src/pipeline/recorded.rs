@@ -13,12 +13,14 @@ pub(super) fn recorded(origin: &Origin) -> Recorded {
         event.format.as_ref().is_some_and(|format| format.name == tracepoint)
     };
     let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
+    let switch_records = any(&|e| e.attr.has(flag::CONTEXT_SWITCH));
+    let switches = switch_records || any(&|e| is(e, "sched_switch"));
     Recorded {
-        // Lockprof records with `sched_switch` those only that go to sleep.
-        switches: any(&|e| {
-            let all = origin.settings.is_none() && is(e, "sched_switch");
-            all || e.attr.has(flag::CONTEXT_SWITCH)
-        }),
+        switches,
+        // `record` asks for the switches to sleep only.
+        switch_ins: if origin.settings.is_some() { switch_records } else { switches },
+        sleeps: any(&|e| is(e, "sched_switch") && e.attr.samples(sample::CALLCHAIN)),
+        begins: any(&|e| is(e, "contention_begin")),
         ends: any(&|e| is(e, "contention_end")),
         wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
         no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
@@ -51,7 +53,8 @@ pub(super) fn attached(origin: &Origin) -> bool {
 /// Ids of the event that records context switches and nothing else: into a ring of its own.
 pub(super) fn switch_instances(origin: &Origin) -> Vec<u64> {
     let alone = |e: &&EventDesc| e.attr.has(flag::CONTEXT_SWITCH) && !e.attr.has(flag::TASK);
-    let mut ids: Vec<u64> = origin.events.iter().filter(alone).flat_map(|e| e.ids.clone()).collect();
+    let mut ids: Vec<u64> =
+        origin.events.iter().filter(alone).flat_map(|e| e.ids.clone()).collect();
     ids.sort_unstable();
     ids
 }

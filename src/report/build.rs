@@ -13,10 +13,11 @@ use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Counts, Tasks};
+use crate::correlate::{Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, Timestamp,
+    WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -47,6 +48,9 @@ pub struct Sources<'a> {
     pub skid: Option<&'a Skid>,
     pub copies: u64,
     pub wakings: bool,
+    pub switches: bool,
+    pub switches_missing: (Option<Timestamp>, u64),
+    pub sleeps: Option<SleepCounts>,
 }
 
 /// One cell of the tables in words.

@@ -184,7 +184,9 @@ impl Session {
             for ring in 0..self.rings.len() {
                 match self.open_instance(event, ring, ANY) {
                     Ok(instance) => self.instances.extend(instance),
-                    Err(SessionError::Syscall(e)) if matches!(e.errno, libc::EACCES | libc::EPERM) => {
+                    Err(SessionError::Syscall(e))
+                        if matches!(e.errno, libc::EACCES | libc::EPERM) =>
+                    {
                         self.narrow(plan);
                         return Ok(());
                     }
@@ -285,7 +287,9 @@ impl Session {
         }
         let floods = |instance: &&Instance| self.events[instance.event].lane == Lane::Flood;
         let flooding = self.instances.iter().filter(floods);
-        Ok(flooding.map(|instance| instance.fd.disable().map(|()| instance.id)).collect::<Result<_, _>>()?)
+        Ok(flooding
+            .map(|instance| instance.fd.disable().map(|()| instance.id))
+            .collect::<Result<_, _>>()?)
     }
 
     /// Stops recording; what stands in the rings can still be drained.
@@ -410,7 +414,8 @@ fn open_rings(plan: &Plan, events: &[EventSpec]) -> Result<Vec<CpuRing>, Session
             match open_ring(&owner, (cpu, lane), plan.ring_pages) {
                 Ok(ring) => rings.push(ring),
                 // The CPU went away since it was listed.
-                Err(SessionError::Syscall(e)) if matches!(e.errno, libc::ENODEV | libc::EINVAL) => {}
+                Err(SessionError::Syscall(e)) if matches!(e.errno, libc::ENODEV | libc::EINVAL) => {
+                }
                 Err(error) => return Err(error),
             }
         }

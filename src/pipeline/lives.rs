@@ -1,0 +1,252 @@
+//! What tasks do between two switches, on its way from the book of states to the tables.
+//!
+//! In: switches, wakings, births and ends of tasks. Out: each stretch of a target's life, counted as
+//! time on a CPU, without one, or asleep on something; sleeps in lock code that no contention event
+//! spoke of, as waits; sleeps for futexes, as waits for locks of user space.
+
+use hashbrown::HashMap;
+
+use super::Stages;
+use super::sink::Sink;
+use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
+use crate::correlate::{
+    Leaving, LockSleep, Moment, Recorded, RunState, RunStates, SleepCounts, Sleeps, Stretch,
+};
+use crate::decode::{Callchain, SchedSwitch};
+use crate::model::{Cpu, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
+
+/// Tasks whose latest switch-out is remembered.
+const TASKS_KEPT: usize = 1 << 16;
+
+/// One switch-out comes as two records no further apart than this.
+const SAME_SWITCH: Nanos = Nanos(1_000_000);
+
+/// How a task left its CPU, as far as its stretches do not tell.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    time: Timestamp,
+    /// Whether the record carried a stack.
+    has_stack: bool,
+    /// User part of it, where that matters.
+    user: StackId,
+    /// A contention event had said that it waits for a lock.
+    traced: bool,
+    /// In which lock code it was preempted.
+    preempted_in: Option<LockSleep>,
+}
+
+/// The books of what tasks do.
+#[derive(Debug)]
+pub(super) struct Lives {
+    states: RunStates,
+    /// `None` where sleeps cannot be told from waits that were traced.
+    sleeps: Option<Sleeps>,
+    departures: HashMap<TaskId, Departure>,
+    /// Stretches on their way.
+    over: Vec<Stretch>,
+}
+
+impl Lives {
+    /// For a recording that has these records; `None` when it does not say when tasks run.
+    pub(super) fn new(recorded: Recorded) -> Option<Lives> {
+        recorded.switches.then(|| Lives {
+            states: RunStates::new(recorded.switch_ins),
+            // Without ends it is not known which sleeps were part of a traced wait.
+            sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
+                .then(|| Sleeps::new(recorded.switch_ins)),
+            departures: HashMap::new(),
+            over: Vec::new(),
+        })
+    }
+
+    /// Waits that are known by sleeps alone; `None` where they cannot be.
+    pub(super) fn sleeps(&self) -> Option<SleepCounts> {
+        self.sleeps.as_ref().map(Sleeps::counts)
+    }
+
+    /// LOST: a ring of `cpu` dropped records since then.
+    pub(super) fn lost(&mut self, cpu: Option<Cpu>, from: Timestamp) {
+        self.states.lost(cpu, from);
+    }
+
+    /// Switches are not recorded any more.
+    pub(super) fn stop(&mut self, time: Timestamp) {
+        self.states.stop(time);
+    }
+
+    fn depart(&mut self, task: TaskId, departure: Departure) {
+        if self.departures.len() >= TASKS_KEPT {
+            // What is forgotten costs a stretch its details, not its time.
+            self.departures.clear();
+        }
+        self.departures.insert(task, departure);
+    }
+}
+
+impl Stages {
+    /// Lets the books hear of something, and counts the stretches that it ended.
+    pub(super) fn hear(&mut self, change: impl FnOnce(&mut RunStates, &mut Vec<Stretch>)) {
+        let Some(lives) = &mut self.lives else { return };
+        let mut over = std::mem::take(&mut lives.over);
+        change(&mut lives.states, &mut over);
+        over.drain(..).for_each(|stretch| self.take_stretch(&stretch));
+        if let Some(lives) = &mut self.lives {
+            lives.over = over;
+        }
+    }
+
+    /// PERF_RECORD_SWITCH of `task`.
+    pub(super) fn switched(&mut self, task: TaskId, at: Moment, (out, preempted): (bool, bool)) {
+        if !out {
+            return self.hear(|states, over| states.switch_in(task, at, &mut |s| over.push(s)));
+        }
+        let leaving = if preempted { Leaving::Preempted } else { Leaving::Asleep(StackId::EMPTY) };
+        self.hear(|states, over| states.switch_out(task, at, leaving, &mut |s| over.push(s)));
+        let Stages { lives: Some(lives), correlate, .. } = self else { return };
+        let told = |known: &Departure| known.has_stack && at.time.since(known.time) < SAME_SWITCH;
+        if !lives.departures.get(&task).is_some_and(told) {
+            let traced = correlate.waits(task);
+            let (user, preempted_in) = (StackId::EMPTY, None);
+            lives.depart(
+                task,
+                Departure { time: at.time, has_stack: false, user, traced, preempted_in },
+            );
+        }
+    }
+
+    /// `sched:sched_switch`.
+    pub(super) fn sched_switched(&mut self, at: Moment, switch: &SchedSwitch<'_>) {
+        let Stages { stacks, lives: Some(_), .. } = self else { return };
+        let prev = switch.prev;
+        let kernel = stacks.intern_kernel(switch.chain.kernel);
+        let leaving = Leaving::from_prev_state(switch.prev_state, kernel);
+        self.hear(|states, over| states.switch_out(prev, at, leaving, &mut |s| over.push(s)));
+        let departure = self.departure(at, prev, (kernel, switch.chain), leaving);
+        if let (Some(lives), true) = (&mut self.lives, prev != TaskId::IDLE) {
+            lives.depart(prev, departure);
+        }
+        self.hear(|states, over| states.switch_in(switch.next, at, &mut |s| over.push(s)));
+    }
+
+    /// What the stretch that follows will want to know. A user stack is resolved only where it is shown.
+    fn departure(
+        &mut self,
+        at: Moment,
+        task: TaskId,
+        (stack, chain): (StackId, Callchain<'_>),
+        leaving: Leaving,
+    ) -> Departure {
+        let traced = self.correlate.waits(task);
+        let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
+        let on = facts.sleeps_on;
+        let shown = matches!(on, SleepOn::Futex(_))
+            || matches!(on, SleepOn::Lock(_)) && self.user_stacks && !traced;
+        let user = match shown && leaving != Leaving::Dead {
+            true => self.maps.resolve(at.pid, chain.user, &mut self.stacks),
+            false => StackId::EMPTY,
+        };
+        let preempted = leaving == Leaving::Preempted && !traced && self.in_target(task);
+        let preempted_in = preempted.then(|| self.lock_sleep(task, stack, user)).flatten();
+        Departure { time: at.time, has_stack: stack != StackId::EMPTY, user, traced, preempted_in }
+    }
+
+    /// The end of a task's life.
+    pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
+        self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
+        let Stages { stacks, kernel, attribution, wakeups, tables, lives: Some(lives), .. } = self
+        else {
+            return;
+        };
+        tables.end_life(task);
+        lives.departures.remove(&task);
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        lives.sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
+    }
+
+    /// The end of the recording.
+    pub(super) fn lives_end(&mut self) {
+        let Some((_, last)) = self.tables.span() else { return };
+        self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
+        let Stages { stacks, kernel, attribution, wakeups, tables, lives, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let sleeps = lives.iter_mut().filter_map(|lives| lives.sleeps.as_mut());
+        sleeps.for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
+    }
+
+    fn in_target(&mut self, task: TaskId) -> bool {
+        let named = self.tasks.mention(task, 0, 0);
+        self.tasks.in_target(task, self.tasks.info(named).pid, 0)
+    }
+
+    fn take_stretch(&mut self, stretch: &Stretch) {
+        if !self.in_target(stretch.task) {
+            return;
+        }
+        let task = self.tasks.refer(stretch.task, 0, 0);
+        let departure =
+            self.lives.as_ref().and_then(|lives| lives.departures.get(&stretch.task)).copied();
+        let part = self.part(stretch, task, departure);
+        let Stretch { task: id, from, to, .. } = *stretch;
+        self.tables.add_life(&LifePiece { id, task, from, to, part });
+        let lock = self.sleeps_in_lock(stretch, part, departure);
+        let Stages { stacks, kernel, attribution, wakeups, tables, lives, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let sleeps = lives.iter_mut().filter_map(|lives| lives.sleeps.as_mut());
+        sleeps.for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
+    }
+
+    /// What the stretch was spent on; a wait for a lock of user space is counted on the way.
+    fn part(
+        &mut self,
+        stretch: &Stretch,
+        task: TaskRef,
+        departure: Option<Departure>,
+    ) -> ThreadPart {
+        let stack = match stretch.state {
+            RunState::Running => return ThreadPart::OnCpu,
+            RunState::Runnable => return ThreadPart::Runnable,
+            RunState::Asleep(stack) => stack,
+        };
+        let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
+        match facts.sleeps_on {
+            SleepOn::Lock(_) => ThreadPart::KernelLock,
+            SleepOn::Futex(entry) => {
+                let user = departure.map_or(StackId::EMPTY, |departure| departure.user);
+                let key = UserLockKey { task: TaskKey::Task(task), entry, user };
+                self.tables.add_user_lock(key, stretch.from, stretch.to);
+                ThreadPart::UserLock
+            }
+            SleepOn::Other(function) => ThreadPart::Sleep(Some(function)),
+            SleepOn::Unknown if departure.is_some_and(|d| d.traced) => ThreadPart::KernelLock,
+            SleepOn::Unknown => ThreadPart::Sleep(None),
+        }
+    }
+
+    /// The lock code that the stretch was spent in, where no contention event had said so.
+    fn sleeps_in_lock(
+        &mut self,
+        stretch: &Stretch,
+        part: ThreadPart,
+        departure: Option<Departure>,
+    ) -> Option<LockSleep> {
+        match (stretch.state, departure) {
+            (RunState::Asleep(stack), Some(departure)) => {
+                let wanted = part == ThreadPart::KernelLock && !departure.traced;
+                wanted.then(|| self.lock_sleep(stretch.task, stack, departure.user)).flatten()
+            }
+            (RunState::Runnable, Some(departure)) => departure.preempted_in,
+            _ => None,
+        }
+    }
+
+    /// What a task of the target that left its CPU with this stack waits for, when lock code had called
+    /// the scheduler.
+    fn lock_sleep(&mut self, task: TaskId, stack: StackId, user: StackId) -> Option<LockSleep> {
+        let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
+        let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
+        let (caller, user_stack) = (facts.site.caller, user);
+        let task = self.tasks.refer(task, 0, 0);
+        let user_stack = if self.user_stacks { user_stack } else { StackId::EMPTY };
+        Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack })
+    }
+}
