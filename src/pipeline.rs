@@ -4,28 +4,24 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+mod events;
 mod faults;
 mod lives;
 mod recorded;
 mod sink;
+mod switches;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-
-use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{
-    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking,
-    Stamps, TaskChange,
-};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
 };
-use crate::order::{Order, OrderFaults};
+use crate::order::Dated;
 use crate::recording::Origin;
 use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
@@ -33,75 +29,12 @@ use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
+pub use events::EventStream;
 pub use faults::Faults;
 use lives::Lives;
-use recorded::{attached, recorded, tasks_of};
+use recorded::{attached, recorded, switch_instances, tasks_of};
 use sink::Sink;
-
-/// Rounds -> events in order of time: the first half of the pipe, for those who want events.
-#[derive(Debug)]
-pub struct EventStream {
-    order: Order,
-    decoder: Decoder,
-    /// By reason; sorted, so that every report lists them in one order.
-    unreadable: BTreeMap<DecodeError, u64>,
-    records: u64,
-}
-
-impl EventStream {
-    /// For the rounds of a recording.
-    pub fn new(origin: &Origin) -> Result<EventStream, LayoutError> {
-        Ok(EventStream {
-            order: Order::new(Stamps::new(&origin.events)?),
-            decoder: Decoder::new(&origin.events)?,
-            unreadable: BTreeMap::new(),
-            records: 0,
-        })
-    }
-
-    /// Takes a round; events that nothing can precede any more go to `sink`.
-    pub fn push(&mut self, round: Round, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
-        order.push(round, &mut |raw| {
-            *records += u64::from(!is_recorders(raw));
-            hand_on(decoder, unreadable, raw, sink);
-        });
-    }
-
-    /// Hands on all that is left.
-    pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
-        order.finish(&mut |raw| {
-            *records += u64::from(!is_recorders(raw));
-            hand_on(decoder, unreadable, raw, sink);
-        });
-    }
-
-    /// A buffer for the next round.
-    pub fn spare_buffer(&mut self) -> Vec<u8> {
-        self.order.spare_buffer()
-    }
-}
-
-/// Whether the recorder wrote this into the file, for whoever reads it: a live screen has not seen it.
-#[inline]
-fn is_recorders(raw: RawRecord<'_>) -> bool {
-    let kind = RecordHeader::parse(raw.bytes).map(|header| header.kind);
-    matches!(kind, Some(kind::FINISHED_ROUND | kind::LOST_SAMPLES))
-}
-
-#[inline]
-fn hand_on(
-    decoder: &Decoder,
-    unreadable: &mut BTreeMap<DecodeError, u64>,
-    raw: RawRecord<'_>,
-    sink: &mut impl FnMut(&Event<'_>),
-) {
-    match decoder.decode(raw) {
-        Ok(event) => sink(&event),
-        Err(error) => *unreadable.entry(error).or_default() += 1,
-    }
-}
+use switches::Switches;
 
 /// Rounds -> report.
 #[derive(Debug)]
@@ -126,6 +59,7 @@ struct Stages {
     wakeups: Option<Wakeups>,
     /// What tasks do between two switches; `None` in a recording without switches.
     lives: Option<Lives>,
+    switches: Switches,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -164,6 +98,7 @@ impl Pipeline {
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
             lives: Lives::new(recorded),
+            switches: Switches::of(switch_instances(&origin)),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -180,6 +115,12 @@ impl Pipeline {
     pub fn push(&mut self, round: Round) {
         let Pipeline { stream, stages } = self;
         stream.push(round, &mut |event| stages.take(event));
+    }
+
+    /// Takes a round that another thread has dated.
+    pub fn push_dated(&mut self, round: Dated) {
+        let Pipeline { stream, stages } = self;
+        stream.push_dated(round, &mut |event| stages.take(event));
     }
 
     /// The recording is over: waits that did not end stay open.
@@ -228,7 +169,8 @@ impl Pipeline {
 
     fn sources(&self) -> Sources<'_> {
         let stages = &self.stages;
-        let unreadable = self.stream.unreadable.iter().map(|(e, n)| (e.to_string(), *n)).collect();
+        let unreadable =
+            self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
         Sources {
             origin: &stages.origin,
             kernel: &stages.kernel,
@@ -243,26 +185,25 @@ impl Pipeline {
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,
             unreadable,
-            order: self.order_faults(),
-            records: self.stream.records,
+            order: self.stream.order_faults(),
+            records: self.stream.records(),
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
             switches: stages.lives.is_some(),
+            switches_missing: stages.switches.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
-    }
-
-    fn order_faults(&self) -> OrderFaults {
-        self.stream.order.faults()
     }
 }
 
 impl Stages {
     #[inline]
     fn take(&mut self, event: &Event<'_>) {
+        let speaks_of_another = matches!(event.body, Body::Lost(_) | Body::Throttle);
         if let Some(copies) = &mut self.copies
+            && !speaks_of_another
             && copies.is_copy(event.tid, event.cpu, event.instance)
         {
             return;
@@ -271,12 +212,7 @@ impl Stages {
             self.see(event.time);
         }
         self.take_body(event);
-        if let Some(wakeups) = &mut self.wakeups {
-            wakeups.read(event.cpu, event.time);
-        }
-        if let Some(lives) = &mut self.lives {
-            lives.read(event.cpu, event.time);
-        }
+        self.switches.read(event);
     }
 
     #[inline]
@@ -369,6 +305,7 @@ impl Stages {
             }
             Body::Fork(change) => self.begin_life(at, change),
             Body::Exit(change) => self.end_life(at, change),
+            Body::Switch(_) if self.switches.have_ended() => {}
             Body::Switch(switch) => {
                 if let Some(task) = self.tasks.id_of(event.tid) {
                     self.correlate.seen(task, at.cpu, at.time, !switch.out);
@@ -384,8 +321,9 @@ impl Stages {
                 self.correlate.seen(switch.next, at.cpu, at.time, true);
                 self.sched_switched(at, &switch);
             }
-            Body::Lost(lost) => self.lose(at, lost),
+            Body::Lost(lost) => self.lose(event, lost),
             Body::LostSamples(lost) => self.faults.lose_samples(lost),
+            Body::Throttle if self.switches.is_meant(event) => self.end_switches(event.time),
             Body::Throttle => self.faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
                 let name = String::from_utf8_lossy(symbol.name);
@@ -414,13 +352,27 @@ impl Stages {
         correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
     }
 
-    fn lose(&mut self, at: Moment, lost: u64) {
+    fn lose(&mut self, event: &Event<'_>, lost: u64) {
+        let (cpu, time) = (event.cpu, event.time);
+        let from = self.switches.lost_since(event);
+        self.lives.iter_mut().for_each(|lives| lives.lost(cpu, from));
+        if self.switches.is_meant(event) {
+            self.switches.lose(lost);
+            return self.correlate.doubt_switches();
+        }
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        self.faults.lose(at.cpu, lost);
-        wakeups.iter_mut().for_each(|wakeups| wakeups.lost(at.cpu, at.time));
-        self.lives.iter_mut().for_each(|lives| lives.lost(at.cpu));
+        self.faults.lose(cpu, lost);
+        wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-        correlate.lost(at.cpu, at.time, &mut |o| sink.take(o));
+        correlate.lost(cpu, time, &mut |o| sink.take(o));
+    }
+
+    /// The recorder stopped the records of switches: they came faster than it could take them.
+    fn end_switches(&mut self, time: Timestamp) {
+        if self.switches.end(time) {
+            self.lives.iter_mut().for_each(|lives| lives.stop(time));
+            self.correlate.doubt_switches();
+        }
     }
 
     /// The recording says where its kernel's text begins: symbols of another boot move there.

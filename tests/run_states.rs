@@ -28,8 +28,11 @@ enum Record {
 
 use Record::*;
 
+/// Microsecond, CPU, record.
+type At = (u64, u32, Record);
+
 /// Feeds `(microsecond, cpu, record)`; the recording ends at 1 s.
-fn fed(switches: bool, records: &[(u64, u32, Record)]) -> (RunStates, Vec<Stretch>) {
+fn fed(switches: bool, records: &[At]) -> (RunStates, Vec<Stretch>) {
     let mut states = RunStates::new(switches);
     let mut out = Vec::new();
     for &(time, cpu, record) in records {
@@ -74,7 +77,7 @@ fn words(stretches: &[Stretch]) -> String {
 #[test]
 fn records_of_a_task_become_stretches() {
     #[rustfmt::skip]
-    let cases: [(&str, &[(u64, u32, Record)], &str); 24] = [
+    let cases: [(&str, &[At], &str); 24] = [
         ("a sleep lasts until the first waking",
          &[(0, 0, In), (10, 0, SleepsOn(STACK)), (30, 1, Waking), (35, 1, Waking), (40, 0, In), (50, 0, Exit)],
          "r 0-10, S 10-30, w 30-40, r 40-50"),

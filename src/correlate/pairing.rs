@@ -35,7 +35,7 @@ const STATES_KEPT: usize = 1 << 14;
 /// What the recording can tell of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where tasks run: it has records of context switches.
+    /// When tasks leave their CPUs: it has records of context switches.
     pub switches: bool,
     /// When tasks come to a CPU: it has records of all switches.
     pub switch_ins: bool,
@@ -128,7 +128,7 @@ impl Correlate {
             states_limit: STATES_KEPT,
             has_ends: recorded.ends,
             no_spin: recorded.no_spin,
-            losses: Losses::new(recorded.switches),
+            losses: Losses::new(recorded.switch_ins),
             rwbase: Rwbase::default(),
             counts: Counts::default(),
             last: Timestamp(0),
@@ -294,6 +294,11 @@ impl Correlate {
         for open in rings.iter().filter_map(|ring| self.cpus.remove(ring)).flatten() {
             emit_cut(&open, time, &mut self.counts, out);
         }
+    }
+
+    /// Records of switches are missing: every later loss may touch every wait.
+    pub fn doubt_switches(&mut self) {
+        self.losses.doubt_switches();
     }
 
     /// EXIT: what the task still waits for stays open. `cpu`: where it ended, when that is known.

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 
 use super::waiting::OpenWait;
 use crate::model::{
-    Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
+    HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
     Uncharged, Wait,
 };
 
@@ -147,8 +147,6 @@ pub struct Wakeups {
     kept: usize,
     limit: usize,
     gaps: Vec<Gap>,
-    /// Last record of each ring.
-    rings: HashMap<Option<Cpu>, Timestamp>,
     /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
     switches: bool,
 }
@@ -162,24 +160,16 @@ impl Wakeups {
             kept: 0,
             limit: KEPT,
             gaps: Vec::new(),
-            rings: HashMap::new(),
             switches,
         }
     }
 
-    /// A record of a ring was read.
-    #[inline]
-    pub fn read(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        self.rings.insert(cpu, time);
-    }
-
-    /// LOST: the ring of `cpu` dropped records since the record before it.
-    pub fn lost(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        let from = self.rings.get(&cpu).copied().unwrap_or(Timestamp(0));
+    /// LOST: a ring dropped records between its record before and the one that says so.
+    pub fn lost(&mut self, from: Timestamp, to: Timestamp) {
         if self.gaps.len() >= GAPS_KEPT {
             self.gaps.remove(0);
         }
-        self.gaps.push(Gap { from, to: time });
+        self.gaps.push(Gap { from, to });
     }
 
     /// The task left its CPU.
@@ -319,7 +309,7 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, LockType, Mode};
+    use crate::model::{Context, Cpu, LockType, Mode};
 
     const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
 

@@ -42,8 +42,6 @@ pub(super) struct Lives {
     /// `None` where sleeps cannot be told from waits that were traced.
     sleeps: Option<Sleeps>,
     departures: HashMap<TaskId, Departure>,
-    /// Latest record of each ring.
-    rings: HashMap<Option<Cpu>, Timestamp>,
     /// Stretches on their way.
     over: Vec<Stretch>,
 }
@@ -57,7 +55,6 @@ impl Lives {
             sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
                 .then(|| Sleeps::new(recorded.switch_ins)),
             departures: HashMap::new(),
-            rings: HashMap::new(),
             over: Vec::new(),
         })
     }
@@ -67,16 +64,14 @@ impl Lives {
         self.sleeps.as_ref().map(Sleeps::counts)
     }
 
-    /// A record of a ring was read.
-    #[inline]
-    pub(super) fn read(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        self.rings.insert(cpu, time);
+    /// LOST: a ring of `cpu` dropped records since then.
+    pub(super) fn lost(&mut self, cpu: Option<Cpu>, from: Timestamp) {
+        self.states.lost(cpu, from);
     }
 
-    /// LOST: the ring of `cpu` dropped records since the record before it.
-    pub(super) fn lost(&mut self, cpu: Option<Cpu>) {
-        let from = self.rings.get(&cpu).copied().unwrap_or(Timestamp(0));
-        self.states.lost(cpu, from);
+    /// Switches are not recorded any more.
+    pub(super) fn stop(&mut self, time: Timestamp) {
+        self.states.stop(time);
     }
 
     fn depart(&mut self, task: TaskId, departure: Departure) {

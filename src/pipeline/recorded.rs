@@ -49,3 +49,12 @@ pub(super) fn attached(origin: &Origin) -> bool {
             && matches!(settings.target, RecordedTarget::Processes { .. })
     })
 }
+
+/// Ids of the event that records context switches and nothing else: into a ring of its own.
+pub(super) fn switch_instances(origin: &Origin) -> Vec<u64> {
+    let alone = |e: &&EventDesc| e.attr.has(flag::CONTEXT_SWITCH) && !e.attr.has(flag::TASK);
+    let mut ids: Vec<u64> =
+        origin.events.iter().filter(alone).flat_map(|e| e.ids.clone()).collect();
+    ids.sort_unstable();
+    ids
+}

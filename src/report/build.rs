@@ -17,7 +17,8 @@ use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, Timestamp,
+    WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -49,6 +50,7 @@ pub struct Sources<'a> {
     pub copies: u64,
     pub wakings: bool,
     pub switches: bool,
+    pub switches_missing: (Option<Timestamp>, u64),
     pub sleeps: Option<SleepCounts>,
 }
 

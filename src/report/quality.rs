@@ -71,12 +71,16 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
              each counts once"
         ));
     }
+    let first = sources.tables.span().unwrap_or_default().0;
+    let (switches_until, lost_switches) = sources.switches_missing;
     Trust {
         records: sources.records,
         counts: sources.counts,
         sleeps: sources.sleeps,
         lost: sources.lost.iter().map(|(&cpu, &lost)| (cpu, lost)).collect(),
         throttled: sources.throttled,
+        switches_until: switches_until.map(|until| until.since(first)),
+        lost_switches,
         unreadable: sources.unreadable.clone(),
         out_of_order: sources.order.out_of_order,
         cpu_samples: sources.cpu_samples,

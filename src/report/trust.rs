@@ -16,6 +16,10 @@ pub struct Trust {
     pub lost: Vec<(Option<Cpu>, u64)>,
     /// Times the kernel throttled sampling.
     pub throttled: u64,
+    /// Context switches were recorded so long, not until the end: they came too fast.
+    pub switches_until: Option<Nanos>,
+    /// Records of context switches that were lost: they make states unknown, and no wait uncertain.
+    pub lost_switches: u64,
     /// Records that could not be decoded, by reason.
     pub unreadable: Vec<(String, u64)>,
     /// Records that came later than their round allows.
