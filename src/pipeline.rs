@@ -218,8 +218,18 @@ impl Stages {
     #[inline]
     fn take_body(&mut self, event: &Event<'_>) {
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, maps, correlate, kernel, attribution, wakeups, tables, .. } =
-            self;
+        let Stages {
+            stacks,
+            tasks,
+            maps,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            tables,
+            ..
+        } = self;
         let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
@@ -234,14 +244,18 @@ impl Stages {
                     return correlate.outside();
                 }
                 let stack = stack_of(begin.chain);
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
+                let mut over = Vec::new();
+                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| over.push(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                over.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::ContentionEnd(end) => {
                 if !tasks.in_target(end.who.task, at.pid, at.tid) {
                     return correlate.outside();
                 }
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -258,8 +272,11 @@ impl Stages {
                 let stack = stack_of(sample.chain);
                 let facts = attribution.facts(stack.kernel, kernel, stacks);
                 skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
+                let mut taken = None;
+                correlate.sample(at, &sample, stack, tasks, &mut |o| taken = Some(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
             _ => self.take_sideband(event),
@@ -344,8 +361,11 @@ impl Stages {
         self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
         let Some(task) = self.tasks.exit(change) else { return };
         self.life_ends(task, at);
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
     }
 
@@ -357,10 +377,13 @@ impl Stages {
             self.switches.lose(lost);
             return self.correlate.doubt_switches();
         }
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
         self.faults.lose(cpu, lost);
         wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.lost(cpu, time, &mut |o| sink.take(o));
     }
 
@@ -395,8 +418,11 @@ impl Stages {
 
     fn finish(&mut self) {
         self.lives_end();
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
         self.skid.iter_mut().for_each(Skid::finish);
     }

@@ -330,6 +330,7 @@ mod tests {
             begin: Timestamp(begin),
             end: Timestamp(end),
             nested: Nanos::ZERO,
+            spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
             kernel_stack: StackId(2),
             user_stack: StackId::EMPTY,

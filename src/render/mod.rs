@@ -20,6 +20,7 @@ mod json_lines;
 mod path_words;
 mod paths;
 mod paths_json;
+mod phases;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;

@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
 use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
-use crate::model::{GroupBy, LockType, WaitStat};
+use crate::model::{GroupBy, LockType, Nanos, WaitStat};
 
 /// Reports that cannot be put together.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -83,7 +83,17 @@ impl Row {
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
         }
+        merge_slept(&mut self.holder_slept, &other.holder_slept);
     }
+}
+
+fn merge_slept(own: &mut Vec<(String, Nanos)>, other: &[(String, Nanos)]) {
+    let mut on: BTreeMap<String, Nanos> = BTreeMap::new();
+    for (name, time) in own.iter().chain(other) {
+        *on.entry(name.clone()).or_default() += *time;
+    }
+    *own = on.into_iter().collect();
+    own.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
 }
 
 fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
