@@ -315,7 +315,8 @@ impl Stages {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
             Body::Comm(comm) => {
                 self.tasks.comm(comm.pid, comm.tid, comm.name);
-                if let (true, Some(task)) = (comm.exec, self.tasks.id_of(comm.tid)) {
+                let is_now = comm.exec && at.time.0 != 0;
+                if let (true, Some(task)) = (is_now, self.tasks.id_of(comm.tid)) {
                     self.hear(|states, over| states.exec(task, at, &mut |s| over.push(s)));
                 }
             }
@@ -352,7 +353,9 @@ impl Stages {
     fn begin_life(&mut self, at: Moment, change: TaskChange) {
         self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
         self.tasks.fork(change);
-        if let Some(task) = self.tasks.id_of(change.tid) {
+        // perf makes such records up, without a time, of what is there before it begins.
+        let born = self.tasks.id_of(change.tid).filter(|_| at.time.0 != 0);
+        if let Some(task) = born {
             self.hear(|states, over| states.born(task, at, &mut |s| over.push(s)));
         }
     }

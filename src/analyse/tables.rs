@@ -209,8 +209,6 @@ impl Tables {
 
     /// Counts a wait for a lock of user space.
     pub fn add_user_lock(&mut self, key: UserLockKey, from: Timestamp, to: Timestamp) {
-        let user = if self.detail.user_stacks { key.user } else { StackId::EMPTY };
-        let key = UserLockKey { user, ..key };
         self.thread_times.add_user_lock(key, (from, to), self.filter.time, self.detail.cells);
     }
 

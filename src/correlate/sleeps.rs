@@ -44,6 +44,8 @@ pub struct LockSleep {
     pub kernel_stack: StackId,
     /// User part.
     pub user_stack: StackId,
+    /// It went to sleep, as opposed to being preempted.
+    pub asleep: bool,
 }
 
 /// How many sleeps made how many waits.
@@ -152,7 +154,8 @@ impl Sleeps {
         }
     }
 
-    /// Woken and without a CPU: the wait goes on. Preempted: it does in the code of its lock.
+    /// Woken and without a CPU: the wait goes on. Preempted: it does in the code of its lock. A task whose
+    /// waking was in flight when it went to sleep stands as well.
     fn stood(
         &mut self,
         stretch: &Stretch,
@@ -160,13 +163,11 @@ impl Sleeps {
         out: &mut impl FnMut(Observation),
     ) {
         let run = self.runs.get_mut(&stretch.task);
-        let goes_on = |run: &Run| run.on_cpu == Nanos::ZERO || lock.is_some_and(|l| run.is_in(l));
+        let was_asleep = |run: &Run| run.on_cpu == Nanos::ZERO;
         match (run, lock) {
-            (Some(run), _) if goes_on(run) => {
-                run.between += std::mem::take(&mut run.on_cpu);
-                run.end = stretch.to;
-                run.heard = stretch.to;
-            }
+            (Some(run), _) if was_asleep(run) => run.go_on(stretch),
+            (_, Some(lock)) if lock.asleep => self.slept(stretch, Some(lock), out),
+            (Some(run), Some(lock)) if run.is_in(lock) => run.go_on(stretch),
             // Between two sleeps, as the next one will tell.
             (Some(run), None) => run.heard = stretch.to,
             (_, Some(lock)) => self.begin(stretch, lock, 0, out),
@@ -184,10 +185,8 @@ impl Sleeps {
         match self.runs.get_mut(&stretch.task) {
             Some(run) if run.goes_on_with(lock) => {
                 run.of = lock;
-                run.end = stretch.to;
-                run.heard = stretch.to;
-                run.between += std::mem::take(&mut run.on_cpu);
                 run.sleeps += 1;
+                run.go_on(stretch);
             }
             _ => self.begin(stretch, lock, 1, out),
         }
@@ -243,6 +242,12 @@ impl Sleeps {
 }
 
 impl Run {
+    fn go_on(&mut self, stretch: &Stretch) {
+        self.between += std::mem::take(&mut self.on_cpu);
+        self.end = stretch.to;
+        self.heard = stretch.to;
+    }
+
     /// Whether it is in the same code of the same kind of lock.
     fn is_in(&self, lock: LockSleep) -> bool {
         (self.of.lock_type, self.of.caller) == (lock.lock_type, lock.caller)
@@ -266,7 +271,8 @@ mod tests {
     const US: u64 = 1_000;
 
     /// `(state, length in us)`, one after the other: `S` asleep in a lock, `T` in another, `-` asleep
-    /// elsewhere, `r` runnable, `p` preempted in the code of the lock of `S`, `c` on a CPU, `?` unknown.
+    /// elsewhere, `r` runnable, `p` preempted in the code of the lock of `S`, `s` woken while it went to
+    /// sleep there, `c` on a CPU, `?` unknown.
     fn waits(stretches: &[(char, u64)]) -> Vec<(u64, u64, Outcome)> {
         let (mut sleeps, mut found) = (Sleeps::new(true), Vec::new());
         let mut out = |observation| {
@@ -283,6 +289,7 @@ mod tests {
                 'T' => (RunState::Asleep(StackId(2)), 2),
                 '-' => (RunState::Asleep(StackId(3)), 0),
                 'p' => (RunState::Runnable, 4),
+                's' => (RunState::Runnable, 1),
                 'r' => (RunState::Runnable, 0),
                 'c' => (RunState::Running, 0),
                 _ => (RunState::Running, 99),
@@ -305,6 +312,7 @@ mod tests {
             caller: Some(FunctionId(if stack == 2 { 2 } else { 1 })),
             kernel_stack: StackId(stack),
             user_stack: StackId::EMPTY,
+            asleep: stack != 4,
         }
     }
 
@@ -316,6 +324,9 @@ mod tests {
             (&[('-', 20), ('r', 5), ('c', 900)], &[]),
             (&[('S', 20), ('r', 5), ('c', 10)], &[(0, 25, Acquired)]),
             (&[('c', 10), ('S', 20)], &[(10, 30, Open)]),
+            (&[('c', 10), ('s', 40), ('c', 900)], &[(10, 50, Acquired)]),
+            (&[('S', 10), ('r', 3), ('c', 7), ('s', 40), ('c', 900)], &[(0, 60, Acquired)]),
+            (&[('T', 10), ('r', 3), ('c', 7), ('s', 9)], &[(0, 13, Acquired), (20, 29, Open)]),
             (&[('S', 20), ('r', 5), ('c', 10), ('-', 30), ('r', 1)], &[(0, 25, Acquired)]),
         ] {
             assert_eq!(waits(stretches), wanted, "{stretches:?}");

@@ -31,8 +31,8 @@ struct Departure {
     user: StackId,
     /// A contention event had said that it waits for a lock.
     traced: bool,
-    /// In which lock code it was preempted.
-    preempted_in: Option<LockSleep>,
+    /// In which lock code it was.
+    left_in: Option<LockSleep>,
 }
 
 /// The books of what tasks do.
@@ -109,13 +109,11 @@ impl Stages {
         self.hear(|states, over| states.switch_out(task, at, leaving, &mut |s| over.push(s)));
         let Stages { lives: Some(lives), correlate, .. } = self else { return };
         let told = |known: &Departure| known.has_stack && at.time.since(known.time) < SAME_SWITCH;
-        if !lives.departures.get(&task).is_some_and(told) {
+        if preempted || !lives.departures.get(&task).is_some_and(told) {
             let traced = correlate.waits(task);
-            let (user, preempted_in) = (StackId::EMPTY, None);
-            lives.depart(
-                task,
-                Departure { time: at.time, has_stack: false, user, traced, preempted_in },
-            );
+            let (user, left_in) = (StackId::EMPTY, None);
+            lives
+                .depart(task, Departure { time: at.time, has_stack: false, user, traced, left_in });
         }
     }
 
@@ -150,9 +148,10 @@ impl Stages {
             true => self.maps.resolve(at.pid, chain.user, &mut self.stacks),
             false => StackId::EMPTY,
         };
-        let preempted = leaving == Leaving::Preempted && !traced && self.in_target(task);
-        let preempted_in = preempted.then(|| self.lock_sleep(task, stack, user)).flatten();
-        Departure { time: at.time, has_stack: stack != StackId::EMPTY, user, traced, preempted_in }
+        let wanted = leaving != Leaving::Dead && !traced;
+        let asleep = leaving != Leaving::Preempted;
+        let left_in = wanted.then(|| self.lock_sleep(task, (stack, user), asleep)).flatten();
+        Departure { time: at.time, has_stack: stack != StackId::EMPTY, user, traced, left_in }
     }
 
     /// The end of a task's life.
@@ -203,7 +202,7 @@ impl Stages {
         let part = self.part(stretch, task, departure);
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
-        let lock = self.sleeps_in_lock(stretch, part, departure);
+        let lock = departure.and_then(|departure| departure.left_in);
         let Stages {
             stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
         } = self
@@ -243,31 +242,21 @@ impl Stages {
         }
     }
 
-    /// The lock code that the stretch was spent in, where no contention event had said so.
-    fn sleeps_in_lock(
-        &mut self,
-        stretch: &Stretch,
-        part: ThreadPart,
-        departure: Option<Departure>,
-    ) -> Option<LockSleep> {
-        match (stretch.state, departure) {
-            (RunState::Asleep(stack), Some(departure)) => {
-                let wanted = part == ThreadPart::KernelLock && !departure.traced;
-                wanted.then(|| self.lock_sleep(stretch.task, stack, departure.user)).flatten()
-            }
-            (RunState::Runnable, Some(departure)) => departure.preempted_in,
-            _ => None,
-        }
-    }
-
     /// What a task of the target that left its CPU with this stack waits for, when lock code had called
     /// the scheduler.
-    fn lock_sleep(&mut self, task: TaskId, stack: StackId, user: StackId) -> Option<LockSleep> {
+    fn lock_sleep(
+        &mut self,
+        task: TaskId,
+        (stack, user): (StackId, StackId),
+        asleep: bool,
+    ) -> Option<LockSleep> {
         let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
         let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
         let (caller, user_stack) = (facts.site.caller, user);
+        if !self.in_target(task) {
+            return None;
+        }
         let task = self.tasks.refer(task, 0, 0);
-        let user_stack = if self.user_stacks { user_stack } else { StackId::EMPTY };
-        Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack })
+        Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack, asleep })
     }
 }

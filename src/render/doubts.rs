@@ -90,9 +90,21 @@ fn no_ends(report: &Report) -> String {
 }
 
 fn losses(report: &Report) -> Vec<String> {
-    let counts = &report.trust.counts;
+    let trust = &report.trust;
+    let counts = &trust.counts;
     let events = counted(counts.begins.saturating_add(counts.ends), "event");
-    vec![format!("{events}, {}", lost_records(&report.trust))]
+    let sleeps = trust.sleeps.filter(|sleeps| sleeps.sleeps > 0);
+    let sleeps = sleeps.map(|sleeps| {
+        let (sleeps, waits) = (counted(sleeps.sleeps, "sleep"), counted(sleeps.waits, "wait"));
+        format!("{sleeps} in lock code in {waits}")
+    });
+    let mut seen = vec![events];
+    if trust.sleeps_only() {
+        seen.clear();
+    }
+    seen.extend(sleeps);
+    seen.push(lost_records(trust));
+    vec![seen.join(", ")]
 }
 
 /// How many records were lost, and where.
@@ -179,6 +191,7 @@ fn names(report: &Report) -> Vec<String> {
     let lock = percent(share(trust.lock_named, trust.wait));
     let mut said = vec![format!("callers named {caller}, locks named {lock}")];
     said.push(match trust.charged {
+        _ if trust.sleeps_only() => "releasers unknown".into(),
         Some(charged) => {
             let charged = percent(share(charged, trust.wait));
             format!("{charged} of the waiting charged to a releaser")

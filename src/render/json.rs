@@ -10,6 +10,9 @@ use serde::Serialize;
 
 use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, Stat, WaitStat};
 use crate::render::json_lines::Lines;
+use crate::render::json_threads::{
+    SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
+};
 use crate::render::{Renderer, units};
 use crate::report::{
     ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
@@ -38,10 +41,13 @@ struct Document<'a> {
     schema_version: u32,
     lockprof_version: &'static str,
     header: HeaderOut<'a>,
+    thread_time_ns: Option<ThreadTimeOut>,
+    thread_sleeps: Vec<SleepOut<'a>>,
     by: &'static str,
     sort: &'static str,
     total: StatOut,
     rows: Vec<RowOut<'a>>,
+    user_locks: Vec<UserLockOut<'a>>,
     trust: TrustOut<'a>,
 }
 
@@ -117,7 +123,7 @@ struct LockOut<'a> {
 }
 
 #[derive(Serialize)]
-struct TaskOut<'a> {
+pub(super) struct TaskOut<'a> {
     comm: &'a str,
     pid: i32,
     tid: i32,
@@ -195,6 +201,8 @@ struct TrustOut<'a> {
     not_asked_for: u64,
     joined_ends: u64,
     outside: u64,
+    sleep_waits: Option<u64>,
+    sleeps: Option<u64>,
     lost: Vec<LostOut>,
     throttled: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -237,10 +245,13 @@ pub(super) struct CpuEventOut<'a> {
 }
 
 fn document(report: &Report) -> Document<'_> {
+    let thread_sleeps = report.thread_time.iter().flat_map(|spent| &spent.sleeps);
     Document {
         schema_version: SCHEMA_VERSION,
         lockprof_version: env!("CARGO_PKG_VERSION"),
         header: header(&report.header),
+        thread_time_ns: report.thread_time.as_ref().map(thread_time),
+        thread_sleeps: thread_sleeps.map(sleep).collect(),
         by: match report.by {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
@@ -258,6 +269,7 @@ fn document(report: &Report) -> Document<'_> {
         },
         total: stat(&report.total),
         rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        user_locks: report.user_locks.iter().map(user_lock).collect(),
         trust: trust(&report.trust),
     }
 }
@@ -355,7 +367,7 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
     }
 }
 
-fn task(task: &TaskName) -> TaskOut<'_> {
+pub(super) fn task(task: &TaskName) -> TaskOut<'_> {
     TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
 }
 
@@ -427,6 +439,8 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         not_asked_for: counts.not_asked_for,
         joined_ends: counts.joined_ends,
         outside: counts.outside,
+        sleep_waits: trust.sleeps.map(|sleeps| sleeps.waits),
+        sleeps: trust.sleeps.map(|sleeps| sleeps.sleeps),
         lost: lost(trust),
         throttled: trust.throttled,
         switches_until_ns: trust.switches_until.map(|until| until.0),

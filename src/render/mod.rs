@@ -17,6 +17,7 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
+mod json_threads;
 mod path_words;
 mod paths;
 mod paths_json;
@@ -25,6 +26,7 @@ pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;
 mod table;
+mod thread_time;
 mod tree;
 pub mod units;
 

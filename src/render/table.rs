@@ -13,7 +13,7 @@ use crate::render::escape::visible;
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
-use crate::render::{Renderer, phases, units};
+use crate::render::{Renderer, phases, thread_time, units};
 use crate::report::{Header, Report, Row, StackShare, Trust};
 
 /// The default format of `lockprof report`.
@@ -43,7 +43,8 @@ impl Renderer for Table {
         let paint = Paint { color: self.color };
         let page = Page { report, width: self.width, paint, phases: self.phases };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
-        let parts = [page.verdict(), body, page.doubts(), page.next(&self.next)];
+        let user_locks = thread_time::user_locks(report, page.width, page.paint);
+        let parts = [page.verdict(), body, user_locks, page.doubts(), page.next(&self.next)];
         write_parts(&parts, out)
     }
 }
@@ -64,13 +65,21 @@ impl Page<'_> {
             lines.extend(wrap("", &self.sum(), self.width));
             lines.extend(wrap("", &self.phases().join("; "), self.width));
         }
+        if let Some(spent) = self.report.thread_time.as_ref().filter(|spent| spent.threads > 0) {
+            lines.extend(wrap("", &thread_time::sentence(spent), self.width));
+            let verdict = thread_time::verdict(spent).into_iter();
+            lines.extend(verdict.flat_map(|verdict| wrap("", &verdict, self.width)));
+        }
         lines
     }
 
     /// All waiting in one sentence.
     fn sum(&self) -> String {
         let total = &self.report.total;
-        let waits = units::counted(total.contended(), "wait");
+        let mut waits = units::counted(total.contended(), "wait");
+        if self.report.trust.sleeps_only() {
+            waits += ", each a run of sleeps";
+        }
         let spun = units::estimate(total.spun.time, total.spun.interval());
         let mut sum = match (total.contended(), total.spun.samples) {
             (0, _) => format!("spun {spun} for kernel locks, by CPU samples"),
@@ -120,6 +129,10 @@ impl Page<'_> {
             )
         } else if self.report.trust.records == 0 {
             "The recording has no records: it ended before anything happened.".into()
+        } else if self.report.trust.sleeps_only() {
+            "No task slept in lock code while recording; the kernel had no contention events, by which \
+             shorter waits are seen."
+                .into()
         } else if self.report.trust.rung == Trust::NO_EVENTS {
             "The recording has neither contention events nor CPU samples: it does not tell of lock \
              waits."

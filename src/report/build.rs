@@ -11,6 +11,7 @@ use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
+use super::{thread_time, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, SleepCounts, Tasks};
@@ -62,7 +63,7 @@ pub(super) struct Cell<'a> {
     pub(super) caller: Option<&'a str>,
     pub(super) wrappers: Vec<&'a str>,
     pub(super) lock: LockName,
-    task: TaskName,
+    pub(super) task: TaskName,
 }
 
 impl Cell<'_> {
@@ -81,8 +82,9 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         .tables
         .waits()
         .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
-        .filter(|cell| passes(cell, &query.filter))
         .collect();
+    let lock_wait = thread_time::lock_wait(&cells, &query.filter);
+    cells.retain(|cell| passes(cell, &query.filter));
     if query.by == GroupBy::Lock {
         one_name_a_lock(&mut cells);
     }
@@ -98,6 +100,8 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
             true => blame::rows(sources, &names, query, &total),
             false => rows(sources, &cells, query),
         },
+        thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
+        user_locks: user_locks::user_locks(sources, &query.filter),
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
         trust: quality::trust(sources, named(&cells, charged)),
         total,

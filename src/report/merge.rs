@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
-use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
+use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust, user_locks};
 use crate::model::{GroupBy, LockType, Nanos, WaitStat};
 
 /// Reports that cannot be put together.
@@ -54,6 +54,10 @@ impl Report {
         let key = |row: &Row| row.key.clone();
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
+        if let Some(time) = &other.thread_time {
+            self.thread_time.get_or_insert_default().merge(time);
+        }
+        user_locks::merge(&mut self.user_locks, &other.user_locks);
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())
@@ -125,6 +129,7 @@ impl Trust {
         self.caller_named += other.caller_named;
         self.lock_named += other.lock_named;
         add(&mut self.charged, other.charged, |a, b| a + b);
+        self.merge_sleeps(other);
         self.wait += other.wait;
         list(&mut self.kernel_symbols, &other.kernel_symbols);
         self.folded_keys += other.folded_keys;
@@ -134,6 +139,13 @@ impl Trust {
         self.cpus_changed.sort_unstable();
         self.cpus_changed.dedup();
         other.notes.iter().for_each(|note| self.note(note.clone()));
+    }
+
+    fn merge_sleeps(&mut self, other: &Trust) {
+        add(&mut self.sleeps, other.sleeps, |mut a, b| {
+            a.merge(b);
+            a
+        });
     }
 
     fn merge_cpu_event(&mut self, other: &Trust) {

@@ -13,8 +13,10 @@ mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod thread_time;
 mod tree;
 mod trust;
+mod user_locks;
 
 pub use build::{Sources, build};
 pub use merge::MergeError;
@@ -23,5 +25,7 @@ pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
     TaskName,
 };
+pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;
+pub use user_locks::{UserLock, waited};

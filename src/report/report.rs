@@ -5,7 +5,9 @@
 use crate::model::{
     GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
 };
+use crate::report::thread_time::ThreadTime;
 use crate::report::trust::Trust;
+use crate::report::user_locks::UserLock;
 
 /// What was recorded, for the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,10 +160,14 @@ pub struct Report {
     pub sort: SortKey,
     /// How many rows the user wants to see; 0 for all. All rows are here.
     pub top: usize,
+    /// Where the time of the threads went; `None` in a recording without context switches.
+    pub thread_time: Option<ThreadTime>,
     /// All waits that passed the filter.
     pub total: WaitStat,
     /// Every row, sorted.
     pub rows: Vec<Row>,
+    /// Waits for locks of user space, which are in no row and no total.
+    pub user_locks: Vec<UserLock>,
     /// CPU samples as stacks, root first: for flame graphs by CPU time; empty unless asked for.
     pub cpu_stacks: Vec<CpuStack>,
     /// How far all this can be trusted.

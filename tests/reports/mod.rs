@@ -110,6 +110,8 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         sort: SortKey::Wait,
         top: 20,
         trust: trust(total.wait()),
+        thread_time: None,
+        user_locks: Vec::new(),
         total,
         rows,
         cpu_stacks: Vec::new(),
