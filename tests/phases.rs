@@ -5,6 +5,7 @@ mod streams;
 
 use lockprof::model::{Filter, GroupBy, HolderTimes, Nanos, PhaseTimes, WaitStat};
 use lockprof::pipeline::Pipeline;
+use lockprof::recording::Settings;
 use lockprof::report::{ChargedName, Report};
 use lockprof::source::Synthetic;
 use lockprof_collectors::perf::attr::{Attr, event_type, flag, software};
@@ -238,6 +239,8 @@ fn apart(write: impl FnOnce(&mut Synthetic)) -> Report {
     };
     (switches.name, switches.ids, switches.format) = ("dummy".into(), vec![SWITCHES_ID], None);
     origin.events.push(switches);
+    let own_ring = vec![origin.events.len() as u32 - 1];
+    origin.settings = Some(Settings { own_ring, ..Settings::default() });
     let kernel = lockprof::kernel::Kernel::from_kallsyms(KALLSYMS.as_bytes());
     let reading = reading();
     let mut pipeline =
@@ -258,7 +261,7 @@ fn switches_that_were_lost_make_phases_unknown_and_no_wait_uncertain() {
         s.waking(at(160, 1, 1), 7, RELEASE).switch(at(170, 0, 7), false);
         s.end(at(200, 0, 7), LOCK, 0);
     });
-    assert_eq!((report.trust.lost_switches, report.trust.lost.as_slice()), (5, &[][..]));
+    assert_eq!((report.trust.lost_sched, report.trust.lost.as_slice()), (5, &[][..]));
     assert_eq!((report.total.uncertain, report.total.ended.count), (0, 1));
     // Since the last switch that was read; runnable from the waking on.
     assert_eq!(numbers(&report.total).0, [0, 0, 10, 30, 60]);
@@ -272,7 +275,7 @@ fn a_loss_of_other_records_is_none_of_switches() {
         s.switch(at(50, 0, 7), false).begin(at(100, 0, 7), LOCK, WRITE, WAIT);
         s.lost_of(1, at(140, 0, 7), 5).end(at(200, 0, 7), LOCK, 0);
     });
-    assert_eq!(report.trust.lost_switches, 0);
+    assert_eq!(report.trust.lost_sched, 0);
     assert_eq!((report.total.uncertain, report.total.ended.count), (1, 0));
 }
 
@@ -286,7 +289,7 @@ fn when_switches_came_too_fast_phases_are_unknown_from_then_on() {
         s.switch(at(155, 0, 7), false).switch(at(156, 0, 7), true);
         s.waking(at(190, 1, 1), 7, RELEASE).end(at(200, 0, 7), LOCK, 0);
     });
-    assert_eq!(report.trust.switches_until, Some(Nanos(100)));
+    assert_eq!(report.trust.sched_until, Some(Nanos(100)));
     assert_eq!(report.trust.throttled, 0);
     assert_eq!(numbers(&report.total).0, [0, 40, 0, 10, 50]);
 }
@@ -296,5 +299,5 @@ fn what_the_kernel_throttles_is_told_apart() {
     let report = apart(|s| {
         s.throttle(3, at(150, 0, 7)).begin(at(160, 0, 7), LOCK, WRITE, WAIT);
     });
-    assert_eq!((report.trust.throttled, report.trust.switches_until), (1, None));
+    assert_eq!((report.trust.throttled, report.trust.sched_until), (1, None));
 }

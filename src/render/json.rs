@@ -206,9 +206,9 @@ struct TrustOut<'a> {
     lost: Vec<LostOut>,
     throttled: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    switches_until_ns: Option<u64>,
+    sched_until_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost_switches: Option<u64>,
+    lost_sched: Option<u64>,
     unreadable: Vec<UnreadableOut<'a>>,
     out_of_order: u64,
     cpu_samples: u64,
@@ -443,8 +443,8 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         sleeps: trust.sleeps.map(|sleeps| sleeps.sleeps),
         lost: lost(trust),
         throttled: trust.throttled,
-        switches_until_ns: trust.switches_until.map(|until| until.0),
-        lost_switches: (trust.lost_switches > 0).then_some(trust.lost_switches),
+        sched_until_ns: trust.sched_until.map(|until| until.0),
+        lost_sched: (trust.lost_sched > 0).then_some(trust.lost_sched),
         unreadable: trust
             .unreadable
             .iter()

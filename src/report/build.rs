@@ -50,7 +50,7 @@ pub struct Sources<'a> {
     pub copies: u64,
     pub wakings: bool,
     pub switches: bool,
-    pub switches_missing: (Option<Timestamp>, u64),
+    pub sched_missing: (Option<Timestamp>, u64),
     pub sleeps: Option<SleepCounts>,
 }
 

@@ -118,8 +118,8 @@ impl Trust {
         self.counts.merge(&other.counts);
         add_up(&mut self.lost, &other.lost);
         self.throttled += other.throttled;
-        add(&mut self.switches_until, other.switches_until, Ord::min);
-        self.lost_switches += other.lost_switches;
+        add(&mut self.sched_until, other.sched_until, Ord::min);
+        self.lost_sched += other.lost_sched;
         add_up(&mut self.unreadable, &other.unreadable);
         self.out_of_order += other.out_of_order;
         self.cpu_samples += other.cpu_samples;
