@@ -4,12 +4,12 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+mod apart;
 mod events;
 mod faults;
 mod lives;
 mod recorded;
 mod sink;
-mod switches;
 
 use std::cell::RefCell;
 
@@ -29,12 +29,12 @@ use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
+use apart::Apart;
 pub use events::EventStream;
 pub use faults::Faults;
 use lives::Lives;
-use recorded::{attached, recorded, switch_instances, tasks_of};
+use recorded::{attached, recorded, tasks_of};
 use sink::Sink;
-use switches::Switches;
 
 /// Rounds -> report.
 #[derive(Debug)]
@@ -59,7 +59,8 @@ struct Stages {
     wakeups: Option<Wakeups>,
     /// What tasks do between two switches; `None` in a recording without switches.
     lives: Option<Lives>,
-    switches: Switches,
+    /// Records that come through rings of their own.
+    apart: Apart,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -98,7 +99,7 @@ impl Pipeline {
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
             lives: Lives::new(recorded),
-            switches: Switches::of(switch_instances(&origin)),
+            apart: recorded::apart(&origin),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -191,7 +192,7 @@ impl Pipeline {
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
             switches: stages.lives.is_some(),
-            switches_missing: stages.switches.missing(),
+            sched_missing: stages.apart.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
@@ -211,15 +212,28 @@ impl Stages {
         if event.time.0 != 0 {
             self.see(event.time);
         }
+        if self.apart.is_late(event) {
+            return;
+        }
         self.take_body(event);
-        self.switches.read(event);
+        self.apart.read(event);
     }
 
     #[inline]
     fn take_body(&mut self, event: &Event<'_>) {
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, maps, correlate, kernel, attribution, wakeups, tables, .. } =
-            self;
+        let Stages {
+            stacks,
+            tasks,
+            maps,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            tables,
+            ..
+        } = self;
         let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
@@ -234,14 +248,18 @@ impl Stages {
                     return correlate.outside();
                 }
                 let stack = stack_of(begin.chain);
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
+                let mut over = Vec::new();
+                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| over.push(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                over.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::ContentionEnd(end) => {
                 if !tasks.in_target(end.who.task, at.pid, at.tid) {
                     return correlate.outside();
                 }
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -258,8 +276,11 @@ impl Stages {
                 let stack = stack_of(sample.chain);
                 let facts = attribution.facts(stack.kernel, kernel, stacks);
                 skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
+                let mut taken = None;
+                correlate.sample(at, &sample, stack, tasks, &mut |o| taken = Some(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
             _ => self.take_sideband(event),
@@ -305,7 +326,6 @@ impl Stages {
             }
             Body::Fork(change) => self.begin_life(at, change),
             Body::Exit(change) => self.end_life(at, change),
-            Body::Switch(_) if self.switches.have_ended() => {}
             Body::Switch(switch) => {
                 if let Some(task) = self.tasks.id_of(event.tid) {
                     self.correlate.seen(task, at.cpu, at.time, !switch.out);
@@ -323,7 +343,7 @@ impl Stages {
             }
             Body::Lost(lost) => self.lose(event, lost),
             Body::LostSamples(lost) => self.faults.lose_samples(lost),
-            Body::Throttle if self.switches.is_meant(event) => self.end_switches(event.time),
+            Body::Throttle if self.apart.is_meant(event) => self.end_apart(event.time),
             Body::Throttle => self.faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
                 let name = String::from_utf8_lossy(symbol.name);
@@ -347,30 +367,37 @@ impl Stages {
         self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
         let Some(task) = self.tasks.exit(change) else { return };
         self.life_ends(task, at);
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
     }
 
     fn lose(&mut self, event: &Event<'_>, lost: u64) {
         let (cpu, time) = (event.cpu, event.time);
-        let from = self.switches.lost_since(event);
+        let from = self.apart.lost_since(event);
         self.lives.iter_mut().for_each(|lives| lives.lost(cpu, from));
-        if self.switches.is_meant(event) {
-            self.switches.lose(lost);
+        self.wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
+        if self.apart.is_meant(event) {
+            self.apart.lose(lost);
             return self.correlate.doubt_switches();
         }
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
         self.faults.lose(cpu, lost);
-        wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.lost(cpu, time, &mut |o| sink.take(o));
     }
 
-    /// The recorder stopped the records of switches: they came faster than it could take them.
-    fn end_switches(&mut self, time: Timestamp) {
-        if self.switches.end(time) {
+    /// The recorder stopped wakings and switches: they came faster than it could take them.
+    fn end_apart(&mut self, time: Timestamp) {
+        if self.apart.end(time) {
             self.lives.iter_mut().for_each(|lives| lives.stop(time));
+            self.wakeups.iter_mut().for_each(|wakeups| wakeups.lost(time, Timestamp(u64::MAX)));
             self.correlate.doubt_switches();
         }
     }
@@ -398,8 +425,11 @@ impl Stages {
 
     fn finish(&mut self) {
         self.lives_end();
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
         self.skid.iter_mut().for_each(Skid::finish);
     }

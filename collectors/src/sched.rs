@@ -11,7 +11,8 @@
 //! Only a system-wide event sees wakers outside the target: kworkers let go of locks that the target
 //! waits for. `sched_waking` fires in the waker, always; `sched_wakeup` on the CPU of the task that is
 //! woken, where the waker's stack is gone. Holders of locks may be anybody, too: so switches are recorded
-//! system-wide. They go to a ring of their own, because workloads that yield all the time can fill any.
+//! system-wide. All go to rings of their own, because workloads that sleep and wake, or yield, all the
+//! time can fill any ring.
 
 use crate::Collector;
 use crate::perf::attr::{event_type, flag, software};
@@ -75,6 +76,7 @@ impl Collector for Sched {
         if self.phases {
             events.push(switches());
         }
+        events.iter_mut().for_each(|event| event.lane = Lane::Flood);
         Ok(events)
     }
 }
@@ -90,7 +92,6 @@ fn switches() -> EventSpec {
     // A period, so that perf does not take it for an event whose period is unknown.
     spec.attr.sample_period = 1;
     spec.attr.flags |= flag::CONTEXT_SWITCH;
-    spec.lane = Lane::Flood;
     spec
 }
 
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(sleep.filter.as_deref(), Some(SLEEPS));
         assert!(waking.attr.has(flag::EXCLUDE_CALLCHAIN_USER));
         assert!(switches.attr.has(flag::CONTEXT_SWITCH) && !switches.attr.has(flag::TASK));
-        assert_eq!(switches.lane, Lane::Flood);
+        assert!(events.iter().all(|event| event.lane == Lane::Flood));
     }
 
     #[test]

@@ -6,14 +6,14 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, fold};
+use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
 use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, LockAddr, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskId, TaskRef,
-    TimeRange, Timestamp, Wait, WaitStat,
+    FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
+    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -84,12 +84,17 @@ impl Tables {
         Tables { detail, filter, ..Tables::default() }
     }
 
-    /// Counts a wait.
+    /// Counts a wait. `phases`: what it was spent on inside a range of time.
     #[inline]
-    pub fn add_wait(&mut self, wait: &Wait, site: impl Fn(StackId) -> Option<FunctionId>) {
+    pub fn add_wait(
+        &mut self,
+        wait: &Wait,
+        phases: impl FnOnce(TimeRange) -> PhaseTimes,
+        site: impl Fn(StackId) -> Option<FunctionId>,
+    ) {
         let (range, full) = (self.filter.time, wait.full());
         let ends_inside = range.contains(wait.end);
-        let own = own_inside(wait, range);
+        let own = wait.own_inside(range);
         if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
             return;
         }
@@ -111,6 +116,9 @@ impl Tables {
                 }
                 stat.ended.own += own;
             }
+        }
+        if wait.outcome != Outcome::Uncertain {
+            stat.phases.merge(&phases(range));
         }
         self.make_room(site);
     }
@@ -147,15 +155,21 @@ impl Tables {
         }
     }
 
-    /// Charges a piece of a wait.
-    pub fn add_piece(&mut self, wait: &Wait, piece: &Piece, attribution: &Attribution) {
+    /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
+    /// which stacks that one slept.
+    pub fn add_piece(
+        &mut self,
+        (wait, piece): (&Wait, &Piece),
+        holder: impl FnOnce(TimeRange, &mut dyn FnMut(StackId, Nanos)) -> HolderTimes,
+        attribution: &Attribution,
+    ) {
         let range = self.filter.time;
         if wait.full() < self.filter.min_wait {
             return;
         }
         let inside = TimeRange { from: piece.from.max(range.from), to: piece.to.min(range.to) };
         let ends_inside = range.contains(piece.to);
-        let own = own_inside(wait, inside);
+        let own = wait.own_inside(inside);
         if own == Nanos::ZERO && !ends_inside {
             return;
         }
@@ -168,6 +182,13 @@ impl Tables {
         stat.ended.own += own;
         if ends_inside {
             stat.ended.add(piece.to.since(piece.from));
+        }
+        if let Some(hold) = key.hold() {
+            let sleeps = &mut self.blame.sleeps;
+            stat.holder.merge(&holder(inside, &mut |stack, time| {
+                let key = SleepKey { hold, stack: StackKey::Stack(stack) };
+                *sleeps.entry(key).or_default() += time;
+            }));
         }
         self.make_room_for_blame(attribution);
     }
@@ -204,6 +225,11 @@ impl Tables {
     /// Pieces of waits by waiter and releaser, in no order.
     pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
         self.blame.pieces.iter()
+    }
+
+    /// Where those slept who are charged with waiting, and how much of the waiting that was, in no order.
+    pub fn holder_sleeps(&self) -> impl Iterator<Item = (&SleepKey, &Nanos)> {
+        self.blame.sleeps.iter()
     }
 
     /// How long `key` kept a lock.
@@ -251,6 +277,11 @@ impl Tables {
     /// All cells, in no order.
     pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
         self.waits.iter()
+    }
+
+    /// The cell of a key.
+    pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
+        self.waits.get_key_value(key)
     }
 
     /// CPU samples by stack, in no order.
@@ -317,21 +348,6 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
 fn releaser_key(by: Releaser) -> ReleaserKey {
     let Releaser { task, stack, kind } = by;
     ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
-}
-
-/// The wait's own time inside `range`: nested time is spread over the wait evenly, so that the parts
-/// of neighbouring ranges add up to the whole.
-#[inline]
-fn own_inside(wait: &Wait, range: TimeRange) -> Nanos {
-    let (own, full) = (wait.own(), wait.full());
-    if range == TimeRange::ALL || full == Nanos::ZERO {
-        return own;
-    }
-    let until = |moment: Timestamp| {
-        let part = moment.clamp(wait.begin, wait.end).since(wait.begin);
-        Nanos((u128::from(own.0) * u128::from(part.0) / u128::from(full.0)) as u64)
-    };
-    until(range.to).saturating_sub(until(range.from))
 }
 
 /// The type of lock that a sample waits for without a tracepoint having said so. Where the task has an

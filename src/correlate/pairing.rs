@@ -176,6 +176,8 @@ impl Correlate {
             lock_type,
             flags: begin.flags,
             begin: at.time,
+            phase_since: at.time,
+            spun: Nanos::ZERO,
             nested: Nanos::ZERO,
             kernel_stack: stack.kernel,
             user_stack: stack.user,

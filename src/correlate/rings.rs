@@ -1,19 +1,19 @@
 //! When each ring was last read from.
 //!
-//! In: the records of all rings. Out: since when a ring that lost records may have lost them. Records of
-//! context switches may have a ring of their own on each CPU.
+//! In: the records of all rings. Out: since when a ring that lost records may have lost them. Wakings and
+//! switches may have rings of their own.
 
 use hashbrown::HashMap;
 
 use crate::model::{Cpu, Timestamp};
 
-/// Which ring: that of a CPU, or of one that does not say whose it is; of switches or of all else.
+/// Which ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RingId {
-    /// Whose.
+    /// That of a CPU; `None`: one that does not say whose it is.
     pub cpu: Option<Cpu>,
-    /// The ring of records of context switches, where that is another one.
-    pub switches: bool,
+    /// Its second one.
+    pub apart: bool,
 }
 
 /// The latest record of each ring.

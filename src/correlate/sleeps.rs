@@ -233,6 +233,7 @@ impl Sleeps {
             begin: run.begin,
             end: run.end,
             nested: run.between,
+            spun: Nanos::ZERO,
             outcome,
             kernel_stack: run.of.kernel_stack,
             user_stack: run.of.user_stack,

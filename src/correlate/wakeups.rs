@@ -236,16 +236,22 @@ impl Wakeups {
             out(Piece { from, to, end: self.end_of(from, to, hand_over.by) });
             from = to;
         }
-        if let Some(why) = tail.or((!inside.is_empty()).then_some(Uncharged::Own)) {
+        let own = || if self.is_gap(from, wait.end) { Uncharged::Lost } else { Uncharged::Own };
+        if let Some(why) = tail.or_else(|| (!inside.is_empty()).then(own)) {
             out(Piece { from, to: wait.end, end: PieceEnd::Uncharged(why) });
         }
     }
 
     fn end_of(&self, from: Timestamp, to: Timestamp, by: Releaser) -> PieceEnd {
-        match self.gaps.iter().any(|gap| gap.from < to && from < gap.to) {
+        match self.is_gap(from, to) {
             true => PieceEnd::Uncharged(Uncharged::Lost),
             false => PieceEnd::HandOver(by),
         }
+    }
+
+    /// Whether hand-overs may be missing.
+    fn is_gap(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.gaps.iter().any(|gap| gap.from < to && from < gap.to)
     }
 
     /// Whether it is time to [`Wakeups::forget`].
@@ -330,6 +336,7 @@ mod tests {
             begin: Timestamp(begin),
             end: Timestamp(end),
             nested: Nanos::ZERO,
+            spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
             kernel_stack: StackId(2),
             user_stack: StackId::EMPTY,

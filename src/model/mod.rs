@@ -5,6 +5,7 @@
 mod frame;
 mod histogram;
 mod lock;
+mod phases;
 mod query;
 mod releaser;
 mod sleep;
@@ -16,6 +17,7 @@ mod wait;
 pub use frame::{FunctionId, ObjectId, StackId, UserFrame};
 pub use histogram::Histogram;
 pub use lock::{LockAddr, LockFlags, LockKind, LockType, LockTypePattern, Mode};
+pub use phases::{HolderTimes, PhaseTimes};
 pub use query::{Filter, GroupBy, Order, PathQuery, Query, SortKey, TimeRange, TreeQuery, Weighed};
 pub use releaser::{HandOverKind, Uncharged};
 pub use sleep::SleepOn;

@@ -64,6 +64,11 @@ impl Lives {
         self.sleeps.as_ref().map(Sleeps::counts)
     }
 
+    /// What tasks did.
+    pub(super) fn states(&self) -> &RunStates {
+        &self.states
+    }
+
     /// LOST: a ring of `cpu` dropped records since then.
     pub(super) fn lost(&mut self, cpu: Option<Cpu>, from: Timestamp) {
         self.states.lost(cpu, from);
@@ -156,24 +161,34 @@ impl Stages {
     /// The end of a task's life.
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
-        let Stages { stacks, kernel, attribution, wakeups, tables, lives: Some(lives), .. } = self
+        let Stages {
+            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+        } = self
         else {
             return;
         };
         tables.end_life(task);
         lives.departures.remove(&task);
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-        lives.sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
+        let Lives { states, sleeps, .. } = lives;
+        let states = Some(&*states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
     }
 
     /// The end of the recording.
     pub(super) fn lives_end(&mut self) {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
-        let Stages { stacks, kernel, attribution, wakeups, tables, lives, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-        let sleeps = lives.iter_mut().filter_map(|lives| lives.sleeps.as_mut());
-        sleeps.for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
+        let Stages {
+            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+        } = self
+        else {
+            return;
+        };
+        let Lives { states, sleeps, .. } = lives;
+        let states = Some(&*states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
     }
 
     fn in_target(&mut self, task: TaskId) -> bool {
@@ -192,10 +207,16 @@ impl Stages {
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
         let lock = departure.and_then(|departure| departure.left_in);
-        let Stages { stacks, kernel, attribution, wakeups, tables, lives, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-        let sleeps = lives.iter_mut().filter_map(|lives| lives.sleeps.as_mut());
-        sleeps.for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
+        let Stages {
+            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+        } = self
+        else {
+            return;
+        };
+        let Lives { states, sleeps, .. } = lives;
+        let states = Some(&*states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        sleeps.iter_mut().for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
     }
 
     /// What the stretch was spent on; a wait for a lock of user space is counted on the way.

@@ -4,6 +4,7 @@
 
 use lockprof_collectors::perf::attr::{flag, sample};
 
+use super::apart::Apart;
 use crate::correlate::{Recorded, Tasks};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
 
@@ -50,11 +51,11 @@ pub(super) fn attached(origin: &Origin) -> bool {
     })
 }
 
-/// Ids of the event that records context switches and nothing else: into a ring of its own.
-pub(super) fn switch_instances(origin: &Origin) -> Vec<u64> {
-    let alone = |e: &&EventDesc| e.attr.has(flag::CONTEXT_SWITCH) && !e.attr.has(flag::TASK);
-    let mut ids: Vec<u64> =
-        origin.events.iter().filter(alone).flat_map(|e| e.ids.clone()).collect();
-    ids.sort_unstable();
-    ids
+/// The events whose records come through rings of their own.
+pub(super) fn apart(origin: &Origin) -> Apart {
+    let indexes = origin.settings.iter().flat_map(|settings| &settings.own_ring);
+    let events: Vec<&EventDesc> =
+        indexes.filter_map(|&index| origin.events.get(index as usize)).collect();
+    let switches = events.iter().any(|event| event.attr.has(flag::CONTEXT_SWITCH));
+    Apart::of(events.iter().flat_map(|event| event.ids.iter().copied()).collect(), switches)
 }

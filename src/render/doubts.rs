@@ -160,18 +160,21 @@ fn faults(trust: &Trust) -> Vec<String> {
     say(counts.not_asked_for, format!("{not_asked_for} of spinlocks, which were left out"));
     say(counts.restarts, format!("{} without an end", counted(counts.restarts, "begin")));
     say(counts.outside, format!("{} of other tasks left out", counted(counts.outside, "event")));
-    let switches = counted(trust.lost_switches, "switch record");
-    say(trust.lost_switches, format!("{switches} lost, phases around them unknown"));
+    let sched = counted(trust.lost_sched, "record");
+    say(
+        trust.lost_sched,
+        format!("{sched} of wakings and switches lost: releasers and phases around them unknown"),
+    );
     say(trust.throttled, format!("sampling throttled {}", counted(trust.throttled, "time")));
     say(trust.out_of_order, format!("{} out of order", counted(trust.out_of_order, "record")));
     say(trust.folded_keys, format!("{} folded (table full)", counted(trust.folded_keys, "key")));
     for (reason, records) in &trust.unreadable {
         say(*records, format!("{} unreadable: {}", counted(*records, "record"), visible(reason)));
     }
-    if let Some(until) = trust.switches_until {
+    if let Some(until) = trust.sched_until {
         said.push(format!(
-            "context switches were recorded until {}: they would have filled the rings; phases after \
-             that are unknown",
+            "wakings and context switches were recorded until {}: they came faster than they could be \
+             taken; releasers and phases after that are unknown",
             time(until)
         ));
     }

@@ -8,7 +8,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
+use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, Stat, WaitStat};
 use crate::render::json_lines::Lines;
 use crate::render::json_threads::{
     SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
@@ -85,8 +85,35 @@ struct StatOut {
     open_at_least_ns: u64,
     uncertain: u64,
     uncertain_at_most_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases_ns: Option<PhasesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_ns: Option<HolderOut>,
     /// `[lower bound in ns, count]`.
     histogram: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct PhasesOut {
+    spin: u64,
+    asleep: u64,
+    runnable: u64,
+    rest: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct HolderOut {
+    running: u64,
+    runnable: u64,
+    asleep: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct SleptOut<'a> {
+    on: &'a str,
+    time_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -114,6 +141,8 @@ struct RowOut<'a> {
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holder_slept: Vec<SleptOut<'a>>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
@@ -177,9 +206,9 @@ struct TrustOut<'a> {
     lost: Vec<LostOut>,
     throttled: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    switches_until_ns: Option<u64>,
+    sched_until_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost_switches: Option<u64>,
+    lost_sched: Option<u64>,
     unreadable: Vec<UnreadableOut<'a>>,
     out_of_order: u64,
     cpu_samples: u64,
@@ -282,8 +311,32 @@ fn stat(stat: &WaitStat) -> StatOut {
         open_at_least_ns: stat.open_time.0,
         uncertain: stat.uncertain,
         uncertain_at_most_ns: stat.uncertain_time.0,
+        phases_ns: phases(&stat.phases),
+        holder_ns: holder(&stat.holder),
         histogram: ended.histogram.iter().collect(),
     }
+}
+
+/// `None` where nothing is known.
+fn phases(phases: &PhaseTimes) -> Option<PhasesOut> {
+    let PhaseTimes { spin, asleep, runnable, rest, unknown } = *phases;
+    (phases.total() > unknown).then_some(PhasesOut {
+        spin: spin.0,
+        asleep: asleep.0,
+        runnable: runnable.0,
+        rest: rest.0,
+        unknown: unknown.0,
+    })
+}
+
+fn holder(times: &HolderTimes) -> Option<HolderOut> {
+    let HolderTimes { running, runnable, asleep, unknown } = *times;
+    (times.known() > Nanos::ZERO).then_some(HolderOut {
+        running: running.0,
+        runnable: runnable.0,
+        asleep: asleep.0,
+        unknown: unknown.0,
+    })
 }
 
 fn row(row: &Row, all: Nanos) -> RowOut<'_> {
@@ -302,6 +355,11 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
+        holder_slept: row
+            .holder_slept
+            .iter()
+            .map(|(on, time)| SleptOut { on, time_ns: time.0 })
+            .collect(),
         share: units::share(row.stat.wait(), all),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
@@ -385,8 +443,8 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         sleeps: trust.sleeps.map(|sleeps| sleeps.sleeps),
         lost: lost(trust),
         throttled: trust.throttled,
-        switches_until_ns: trust.switches_until.map(|until| until.0),
-        lost_switches: (trust.lost_switches > 0).then_some(trust.lost_switches),
+        sched_until_ns: trust.sched_until.map(|until| until.0),
+        lost_sched: (trust.lost_sched > 0).then_some(trust.lost_sched),
         unreadable: trust
             .unreadable
             .iter()

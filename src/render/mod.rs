@@ -21,6 +21,7 @@ mod json_threads;
 mod path_words;
 mod paths;
 mod paths_json;
+mod phases;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;

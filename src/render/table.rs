@@ -13,7 +13,7 @@ use crate::render::escape::visible;
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
-use crate::render::{Renderer, thread_time, units};
+use crate::render::{Renderer, phases, thread_time, units};
 use crate::report::{Header, Report, Row, StackShare, Trust};
 
 /// The default format of `lockprof report`.
@@ -25,11 +25,13 @@ pub struct Table {
     pub color: bool,
     /// Commands to try next.
     pub next: Vec<String>,
+    /// Say below each row what its waiters did, and those who let them wait.
+    pub phases: bool,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { width: 100, color: false, next: Vec::new() }
+        Table { width: 100, color: false, next: Vec::new(), phases: false }
     }
 }
 
@@ -38,7 +40,8 @@ const STACKS_SHOWN: usize = 5;
 
 impl Renderer for Table {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let page = Page { report, width: self.width, paint: Paint { color: self.color } };
+        let paint = Paint { color: self.color };
+        let page = Page { report, width: self.width, paint, phases: self.phases };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
         let user_locks = thread_time::user_locks(report, page.width, page.paint);
         let parts = [page.verdict(), body, user_locks, page.doubts(), page.next(&self.next)];
@@ -51,6 +54,7 @@ struct Page<'a> {
     report: &'a Report,
     width: usize,
     paint: Paint,
+    phases: bool,
 }
 
 impl Page<'_> {
@@ -59,6 +63,7 @@ impl Page<'_> {
         let mut lines = vec![first];
         if !self.report.rows.is_empty() {
             lines.extend(wrap("", &self.sum(), self.width));
+            lines.extend(wrap("", &self.phases().join("; "), self.width));
         }
         if let Some(spent) = self.report.thread_time.as_ref().filter(|spent| spent.threads > 0) {
             lines.extend(wrap("", &thread_time::sentence(spent), self.width));
@@ -88,6 +93,28 @@ impl Page<'_> {
             sum += &format!("; CPU time {}", units::time(cpu));
         }
         sum
+    }
+
+    /// What waiters did and those who let them wait.
+    fn phases(&self) -> Vec<String> {
+        let total = &self.report.total;
+        let waiters = phases::waiters(&total.phases).map(|said| format!("waiters: {said}"));
+        let holders = phases::holders(&total.holder).map(|said| format!("holders: {said}"));
+        waiters.into_iter().chain(holders).collect()
+    }
+
+    /// The same for a row. In blame a holder that did not run is worth a line of its own.
+    fn phases_of(&self, row: &Row) -> Vec<String> {
+        let waiters = phases::waiters(&row.stat.phases).filter(|_| self.phases);
+        let waiters = waiters.map(|said| format!("waiters: {said}"));
+        let holder = match (self.phases, self.report.by.is_blame()) {
+            (true, false) => phases::holders(&row.stat.holder),
+            (_, true) => phases::holder_of(row),
+            (false, false) => None,
+        };
+        let holder = holder.map(|said| format!("holder: {said}"));
+        let said = waiters.into_iter().chain(holder);
+        said.map(|said| shorten(&format!("{:11}{said}", ""), self.width)).collect()
     }
 
     fn nothing(&self) -> Vec<String> {
@@ -141,6 +168,7 @@ impl Page<'_> {
             if report.by == GroupBy::Lock && row.splits.len() > 1 {
                 row.splits.iter().for_each(|s| grid.row(shape.split(s.lock_type, &s.stat)));
             }
+            self.phases_of(row).into_iter().for_each(|line| grid.text(line));
             self.stacks(row).into_iter().for_each(|line| grid.text(line));
         }
         let (mut lines, gone) = grid.print(self.width, self.paint);

@@ -17,8 +17,8 @@ use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, LockKind, LockType, Nanos, Query, SortKey, StackId,
-    Timestamp, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockKind, LockType, Nanos, Query,
+    SortKey, StackId, Timestamp, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -50,7 +50,7 @@ pub struct Sources<'a> {
     pub copies: u64,
     pub wakings: bool,
     pub switches: bool,
-    pub switches_missing: (Option<Timestamp>, u64),
+    pub sched_missing: (Option<Timestamp>, u64),
     pub sleeps: Option<SleepCounts>,
 }
 
@@ -58,24 +58,38 @@ pub struct Sources<'a> {
 pub(super) struct Cell<'a> {
     pub(super) key: &'a CellKey,
     pub(super) stat: &'a WaitStat,
+    /// What those did who are charged with its waits.
+    pub(super) holder: HolderTimes,
     pub(super) caller: Option<&'a str>,
     pub(super) wrappers: Vec<&'a str>,
     pub(super) lock: LockName,
     pub(super) task: TaskName,
 }
 
+impl Cell<'_> {
+    fn add_to(&self, sum: &mut WaitStat) {
+        sum.merge(self.stat);
+        sum.holder.merge(&self.holder);
+    }
+}
+
 /// Puts the answer to `query` into words.
 pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let names = learn_names(sources);
-    let mut cells: Vec<Cell<'_>> =
-        sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat)).collect();
+    let holders = blame::holders(sources);
+    let holder_of = |key| holders.get(key).copied().unwrap_or_default();
+    let mut cells: Vec<Cell<'_>> = sources
+        .tables
+        .waits()
+        .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
+        .collect();
     let lock_wait = thread_time::lock_wait(&cells, &query.filter);
     cells.retain(|cell| passes(cell, &query.filter));
     if query.by == GroupBy::Lock {
         one_name_a_lock(&mut cells);
     }
     let mut total = WaitStat::default();
-    cells.iter().for_each(|cell| total.merge(cell.stat));
+    cells.iter().for_each(|cell| cell.add_to(&mut total));
     let charged = sources.wakings.then(|| blame::charged(sources, &names, &query.filter));
     let mut report = Report {
         header: quality::header(sources),
@@ -159,6 +173,7 @@ pub(super) fn cell<'a>(
     Cell {
         key,
         stat,
+        holder: HolderTimes::default(),
         caller,
         wrappers: wrapper_names(sources, site).collect(),
         lock: unnamed_kind(sources, key, caller)
@@ -282,19 +297,19 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     let mut stat = WaitStat::default();
     let mut splits: BTreeMap<LockType, WaitStat> = BTreeMap::new();
     for cell in cells {
-        stat.merge(cell.stat);
-        splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
+        cell.add_to(&mut stat);
+        cell.add_to(splits.entry(cell.key.lock_type).or_default());
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None }
+    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new() }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
     let mut shares: BTreeMap<(LockType, LockName, StackKey, StackId), WaitStat> = BTreeMap::new();
     for cell in cells {
         let key = (cell.key.lock_type, cell.lock.clone(), cell.key.kernel, cell.key.user);
-        shares.entry(key).or_default().merge(cell.stat);
+        cell.add_to(shares.entry(key).or_default());
     }
     let mut shares: Vec<StackShare> = shares
         .into_iter()

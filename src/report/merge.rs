@@ -18,7 +18,7 @@ use thiserror::Error;
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
 use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust, user_locks};
-use crate::model::{GroupBy, LockType, WaitStat};
+use crate::model::{GroupBy, LockType, Nanos, WaitStat};
 
 /// Reports that cannot be put together.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -88,7 +88,17 @@ impl Row {
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
         }
+        merge_slept(&mut self.holder_slept, &other.holder_slept);
     }
+}
+
+fn merge_slept(own: &mut Vec<(String, Nanos)>, other: &[(String, Nanos)]) {
+    let mut on: BTreeMap<String, Nanos> = BTreeMap::new();
+    for (name, time) in own.iter().chain(other) {
+        *on.entry(name.clone()).or_default() += *time;
+    }
+    *own = on.into_iter().collect();
+    own.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
 }
 
 fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
@@ -109,8 +119,8 @@ impl Trust {
         self.counts.merge(&other.counts);
         add_up(&mut self.lost, &other.lost);
         self.throttled += other.throttled;
-        add(&mut self.switches_until, other.switches_until, Ord::min);
-        self.lost_switches += other.lost_switches;
+        add(&mut self.sched_until, other.sched_until, Ord::min);
+        self.lost_sched += other.lost_sched;
         add_up(&mut self.unreadable, &other.unreadable);
         self.out_of_order += other.out_of_order;
         self.cpu_samples += other.cpu_samples;

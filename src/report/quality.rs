@@ -72,15 +72,15 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         ));
     }
     let first = sources.tables.span().unwrap_or_default().0;
-    let (switches_until, lost_switches) = sources.switches_missing;
+    let (sched_until, lost_sched) = sources.sched_missing;
     Trust {
         records: sources.records,
         counts: sources.counts,
         sleeps: sources.sleeps,
         lost: sources.lost.iter().map(|(&cpu, &lost)| (cpu, lost)).collect(),
         throttled: sources.throttled,
-        switches_until: switches_until.map(|until| until.since(first)),
-        lost_switches,
+        sched_until: sched_until.map(|until| until.since(first)),
+        lost_sched,
         unreadable: sources.unreadable.clone(),
         out_of_order: sources.order.out_of_order,
         cpu_samples: sources.cpu_samples,

@@ -137,6 +137,9 @@ pub struct Row {
     /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
     /// where no hold was seen.
     pub hold: Option<Stat>,
+    /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
+    /// that was; largest first.
+    pub holder_slept: Vec<(String, Nanos)>,
 }
 
 impl Row {

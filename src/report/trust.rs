@@ -16,10 +16,11 @@ pub struct Trust {
     pub lost: Vec<(Option<Cpu>, u64)>,
     /// Times the kernel throttled sampling.
     pub throttled: u64,
-    /// Context switches were recorded so long, not until the end: they came too fast.
-    pub switches_until: Option<Nanos>,
-    /// Records of context switches that were lost: they make states unknown, and no wait uncertain.
-    pub lost_switches: u64,
+    /// Wakings and context switches were recorded so long, not until the end: they came too fast.
+    pub sched_until: Option<Nanos>,
+    /// Records of wakings and context switches that were lost: releasers and phases around them are
+    /// unknown, and no wait is uncertain.
+    pub lost_sched: u64,
     /// Records that could not be decoded, by reason.
     pub unreadable: Vec<(String, u64)>,
     /// Records that came later than their round allows.

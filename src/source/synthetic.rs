@@ -252,7 +252,23 @@ impl Synthetic {
 
     /// LOST: the ring of `at`'s CPU dropped records.
     pub fn lost(&mut self, at: At, lost: u64) -> &mut Synthetic {
-        self.other(kind::LOST, 0, &[0u64.to_le_bytes(), lost.to_le_bytes()].concat(), at)
+        self.lost_of(0, at, lost)
+    }
+
+    /// LOST: the ring of the event instance `id`, on `at`'s CPU, dropped records.
+    pub fn lost_of(&mut self, id: u64, at: At, lost: u64) -> &mut Synthetic {
+        self.other(kind::LOST, 0, &[id.to_le_bytes(), lost.to_le_bytes()].concat(), at)
+    }
+
+    /// THROTTLE: the event instance `id` was stopped.
+    pub fn throttle(&mut self, id: u64, at: At) -> &mut Synthetic {
+        let body = [at.time, id, id].map(u64::to_le_bytes).concat();
+        self.other(kind::THROTTLE, 0, &body, at)
+    }
+
+    /// SWITCH: `at`'s task is preempted.
+    pub fn preempt(&mut self, at: At) -> &mut Synthetic {
+        self.other(kind::SWITCH, misc::SWITCH_OUT | misc::SWITCH_OUT_PREEMPT, &[], at)
     }
 
     /// SWITCH: `at`'s task leaves its CPU or comes to it.

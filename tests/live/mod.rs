@@ -12,5 +12,6 @@ mod hammer;
 mod machine;
 mod namespace;
 mod perf;
+mod phases;
 mod picture;
 mod threads;

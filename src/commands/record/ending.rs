@@ -37,7 +37,7 @@ impl Ending {
         status: Option<i32>,
     ) -> Result<(End, Option<LiveError>), Failure> {
         let Recorded { rings: session, mut writer, sample_time, mapped_files, failure } = recorded;
-        // Of switches that were lost LOST records tell: they touch no wait.
+        // Of wakings and switches that were lost LOST records tell: they touch no wait.
         let is_main = |count: &LostCount| session.events()[count.event].lane == Lane::Main;
         let mut lost = session.lost_counts()?;
         lost.retain(is_main);
