@@ -105,6 +105,7 @@ impl Stages {
         if !out {
             return self.hear(|states, over| states.switch_in(task, at, &mut |s| over.push(s)));
         }
+        self.tasks.mention(task, at.pid, at.tid);
         let leaving = if preempted { Leaving::Preempted } else { Leaving::Asleep(StackId::EMPTY) };
         self.hear(|states, over| states.switch_out(task, at, leaving, &mut |s| over.push(s)));
         let Stages { lives: Some(lives), correlate, .. } = self else { return };
@@ -121,6 +122,9 @@ impl Stages {
     pub(super) fn sched_switched(&mut self, at: Moment, switch: &SchedSwitch<'_>) {
         let Stages { stacks, lives: Some(_), .. } = self else { return };
         let prev = switch.prev;
+        if prev != TaskId::IDLE {
+            self.tasks.mention(prev, at.pid, at.tid);
+        }
         let kernel = stacks.intern_kernel(switch.chain.kernel);
         let leaving = Leaving::from_prev_state(switch.prev_state, kernel);
         self.hear(|states, over| states.switch_out(prev, at, leaving, &mut |s| over.push(s)));

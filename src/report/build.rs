@@ -11,14 +11,14 @@ use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
-use super::{thread_time, user_locks};
+use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockType, Nanos, Query, SortKey,
-    StackId, Timestamp, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockKind, LockType, Nanos, Query,
+    SortKey, StackId, Timestamp, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -176,9 +176,16 @@ pub(super) fn cell<'a>(
         holder: HolderTimes::default(),
         caller,
         wrappers: wrapper_names(sources, site).collect(),
-        lock: names.name(evidence, sources.kernel),
+        lock: unnamed_kind(sources, key, caller)
+            .unwrap_or_else(|| names.name(evidence, sources.kernel)),
         task: task_name(sources, key.context, key.task),
     }
+}
+
+/// The name of a lock that only its own code knows.
+fn unnamed_kind(sources: &Sources<'_>, key: &CellKey, caller: Option<&str>) -> Option<LockName> {
+    let path = facts(sources, key).filter(|_| key.lock_type.kind == LockKind::Unknown)?.path?;
+    unnamed_kind::name(sources.kernel.name(path.function), caller)
 }
 
 pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) -> TaskName {

@@ -6,7 +6,8 @@
 //!
 //! Equal to one recording of both: rows, splits, stacks, totals and the sums of the trust header,
 //! where both recordings give a lock the same name. Not equal: `elapsed` (the time between the two is
-//! in neither) and `threads` (a thread of both is counted in both).
+//! in neither), `threads` (a thread of both is counted in both) and thread time (nor is what a thread did
+//! between the two in either).
 
 use std::collections::BTreeMap;
 use std::hash::Hash;

@@ -16,6 +16,7 @@ mod report;
 mod thread_time;
 mod tree;
 mod trust;
+mod unnamed_kind;
 mod user_locks;
 
 pub use build::{Sources, build};

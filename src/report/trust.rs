@@ -63,7 +63,7 @@ impl Trust {
     /// The rung of a recording that has stacks of switches and no contention events.
     pub const SLEEPS_ONLY: &str = "no contention events: a wait is a run of sleeps on one stack of lock \
         code (sched_switch) with less than 100 us of CPU time between them; locks have no addresses, \
-        their releasers are unknown, spinning is not seen";
+        their releasers are unknown";
 
     /// The same with CPU samples.
     pub const SLEEPS_AND_SAMPLES: &str = "no contention events: a wait is a run of sleeps on one stack of \

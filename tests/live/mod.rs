@@ -14,4 +14,5 @@ mod namespace;
 mod perf;
 mod phases;
 mod picture;
+mod thread_time;
 mod threads;
