@@ -53,9 +53,11 @@ pub(crate) fn holder_of(row: &Row) -> Option<String> {
     let times = &row.stat.holder;
     let words = holders(times)?;
     let is_known = share(times.known(), times.total()) >= KNOWN;
-    (is_known && share(times.running, times.known()) < RAN).then(|| match row.holder_slept.first() {
-        Some((on, _)) => format!("{words}; slept in {}", visible(on)),
-        None => words,
+    (is_known && share(times.running, times.known()) < RAN).then(|| {
+        match row.holder_slept.first() {
+            Some((on, _)) => format!("{words}; slept in {}", visible(on)),
+            None => words,
+        }
     })
 }
 
