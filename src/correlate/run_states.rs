@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::Moment;
+use super::gaps::{Gap, Gaps};
 use super::open::UNKNOWN_CPU;
+use super::stretch::{Leaving, RunState, StateTimes, Stretch};
 use crate::model::{Cpu, Nanos, StackId, TaskId, Timestamp};
 
 /// Stretches remembered of one task.
@@ -19,86 +21,11 @@ const PAST_KEPT: usize = 1 << 12;
 const PAST_KEPT_IN_ALL: usize = 1 << 20;
 /// Tasks remembered.
 const TASKS_KEPT: usize = 1 << 16;
-/// Losses of records remembered.
-const GAPS_KEPT: usize = 1 << 10;
 
 /// One switch-out comes as two records, no further apart than this: `sched:sched_switch` with a
 /// callchain, then PERF_RECORD_SWITCH. A waking that is in flight while its task goes to sleep comes no
 /// earlier than this before the switch-out.
 const SAME_SWITCH: Nanos = Nanos(1_000_000);
-
-/// What a task does between two switches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunState {
-    /// It has a CPU.
-    Running,
-    /// It could run and has no CPU: woken, preempted, or it yielded.
-    Runnable,
-    /// It sleeps, with the kernel part of the stack that it went to sleep on; [`StackId::EMPTY`] where
-    /// that was not recorded.
-    Asleep(StackId),
-}
-
-/// A task was in one state from `from` until just before `to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
-    /// Who.
-    pub task: TaskId,
-    /// Its first moment.
-    pub from: Timestamp,
-    /// The moment after it.
-    pub to: Timestamp,
-    /// What it did.
-    pub state: RunState,
-}
-
-/// How a task leaves its CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leaving {
-    /// To sleep, on this stack.
-    Asleep(StackId),
-    /// It could go on: preempted, or `prev_state` was `TASK_RUNNING`.
-    Preempted,
-    /// For good.
-    Dead,
-}
-
-impl Leaving {
-    /// From `prev_state` of `sched:sched_switch` (`include/trace/events/sched.h`): the low bits say what
-    /// the task waits for, 0 is running; `EXIT_DEAD` and `EXIT_ZOMBIE` are 0x10 and 0x20 in either
-    /// order. Preempted tasks have a higher bit alone, another in every era, 0x100 since 4.14.
-    pub fn from_prev_state(prev_state: u64, stack: StackId) -> Leaving {
-        match prev_state & 0xff {
-            0 => Leaving::Preempted,
-            state if state & 0x30 != 0 => Leaving::Dead,
-            _ => Leaving::Asleep(stack),
-        }
-    }
-}
-
-/// How much of a piece of time a task spent in each state. The four add up to the piece.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateTimes {
-    /// With a CPU.
-    pub running: Nanos,
-    /// Without, though it could run.
-    pub runnable: Nanos,
-    /// Asleep.
-    pub asleep: Nanos,
-    /// Not recorded, lost or forgotten.
-    pub unknown: Nanos,
-}
-
-impl StateTimes {
-    /// Adds a stretch to the time of its state.
-    pub fn add(&mut self, stretch: &Stretch) {
-        *match stretch.state {
-            RunState::Running => &mut self.running,
-            RunState::Runnable => &mut self.runnable,
-            RunState::Asleep(_) => &mut self.asleep,
-        } += stretch.to.since(stretch.from);
-    }
-}
 
 /// ```text
 ///   unknown ──switch-in──> running ──switch-out, sleeping──> asleep ──first waking──┐
@@ -303,7 +230,7 @@ impl RunStates {
         let Some(entry) = self.tasks.get(&task) else { return };
         let first = entry.past.partition_point(|past| past.to <= from);
         let over = entry.past.range(first..).take_while(|past| past.from < to).copied();
-        let under_way = entry.under_way(self.gaps.doubted_from(entry).unwrap_or(to));
+        let under_way = entry.under_way(entry.doubted_from(&self.gaps).unwrap_or(to));
         for Past { from: began, to: ended, state } in over.chain(under_way) {
             let stretch = Stretch { task, from: began.max(from), to: ended.min(to), state };
             if stretch.from < stretch.to {
@@ -407,6 +334,13 @@ impl Task {
         }
     }
 
+    /// Since when nobody knows what it does, because records are missing.
+    fn doubted_from(&self, gaps: &Gaps) -> Option<Timestamp> {
+        let ran = self.now == Now::In(RunState::Running) && self.cpu != UNKNOWN_CPU;
+        let from = gaps.first_after(self.losses, ran.then_some(self.cpu))?;
+        Some(from.max(self.since))
+    }
+
     /// Records that could speak of it are missing: what it does is unknown since then.
     fn doubt(
         &mut self,
@@ -415,7 +349,7 @@ impl Task {
         kept: &mut usize,
         out: &mut impl FnMut(Stretch),
     ) {
-        if let Some(since) = gaps.doubted_from(self) {
+        if let Some(since) = self.doubted_from(gaps) {
             self.turn(task, Now::Unknown, since, kept, out);
             self.woken = None;
         }
@@ -441,49 +375,5 @@ impl Task {
         {
             self.now = Now::In(again);
         }
-    }
-}
-
-/// A ring dropped records after `from`.
-#[derive(Clone, Copy, Debug)]
-struct Gap {
-    cpu: Option<Cpu>,
-    from: Timestamp,
-}
-
-/// Losses of records, numbered in the order in which they are read; compared when a task is heard of
-/// again, so that no loss walks the tasks.
-#[derive(Debug, Default)]
-struct Gaps {
-    latest: VecDeque<Gap>,
-    /// How many there were before these.
-    before: u64,
-}
-
-impl Gaps {
-    fn add(&mut self, gap: Gap) {
-        if self.latest.len() >= GAPS_KEPT {
-            self.latest.pop_front();
-            self.before += 1;
-        }
-        self.latest.push_back(gap);
-    }
-
-    fn count(&self) -> u64 {
-        self.before + self.latest.len() as u64
-    }
-
-    /// Since when nobody knows what a task does.
-    fn doubted_from(&self, entry: &Task) -> Option<Timestamp> {
-        if entry.losses >= self.count() {
-            return None;
-        }
-        let Some(read) = entry.losses.checked_sub(self.before) else {
-            return Some(entry.since);
-        };
-        let ran = entry.now == Now::In(RunState::Running) && entry.cpu != UNKNOWN_CPU;
-        let touches = |gap: &&Gap| !ran || gap.cpu.is_none_or(|cpu| cpu == entry.cpu);
-        let gap = self.latest.range(read as usize..).find(touches);
-        gap.map(|gap| gap.from.max(entry.since))
     }
 }

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 
 use super::Observation;
 use super::open::UNKNOWN_CPU;
-use super::run_states::{RunState, Stretch};
+use super::stretch::{RunState, Stretch};
 use crate::model::{
     Context, FunctionId, LockAddr, LockType, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
     Wait,

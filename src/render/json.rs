@@ -9,13 +9,15 @@ use std::io;
 use serde::Serialize;
 
 use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, Stat, WaitStat};
+use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
 use crate::render::json_threads::{
     SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
 };
 use crate::render::{Renderer, units};
 use crate::report::{
-    ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
+    ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
+    Trust,
 };
 
 /// Goes up when a field changes its name, type or meaning; new fields do not count.
@@ -48,7 +50,15 @@ struct Document<'a> {
     total: StatOut,
     rows: Vec<RowOut<'a>>,
     user_locks: Vec<UserLockOut<'a>>,
+    findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
+}
+
+#[derive(Serialize)]
+struct FindingOut {
+    id: &'static str,
+    text: String,
+    more: String,
 }
 
 #[derive(Serialize)]
@@ -270,8 +280,14 @@ fn document(report: &Report) -> Document<'_> {
         total: stat(&report.total),
         rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
         user_locks: report.user_locks.iter().map(user_lock).collect(),
+        findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
+}
+
+fn finding(finding: &Finding) -> FindingOut {
+    let Sentence { id, text, more } = sentence(finding);
+    FindingOut { id, text, more: format!("lockprof {more}") }
 }
 
 pub(super) fn header(header: &Header) -> HeaderOut<'_> {

@@ -10,6 +10,9 @@ use crate::report::Row;
 /// A holder that ran for less than this share of what others waited is worth a line.
 const RAN: f64 = 0.9;
 
+/// With less of its time known than this, nothing is said of a holder.
+const KNOWN: f64 = 0.5;
+
 /// What waiters did. `None` without records of switches: of spinlocks one knows without them.
 pub(crate) fn waiters(phases: &PhaseTimes) -> Option<String> {
     let PhaseTimes { spin, asleep, runnable, rest, unknown } = *phases;
@@ -49,9 +52,12 @@ pub(crate) fn holders(times: &HolderTimes) -> Option<String> {
 pub(crate) fn holder_of(row: &Row) -> Option<String> {
     let times = &row.stat.holder;
     let words = holders(times)?;
-    (share(times.running, times.known()) < RAN).then(|| match row.holder_slept.first() {
-        Some((on, _)) => format!("{words}; slept in {}", visible(on)),
-        None => words,
+    let is_known = share(times.known(), times.total()) >= KNOWN;
+    (is_known && share(times.running, times.known()) < RAN).then(|| {
+        match row.holder_slept.first() {
+            Some((on, _)) => format!("{words}; slept in {}", visible(on)),
+            None => words,
+        }
     })
 }
 

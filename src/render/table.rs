@@ -10,6 +10,7 @@ use crate::model::{GroupBy, Nanos};
 use crate::render::cells::Shape;
 use crate::render::doubts::{Doubt, doubts};
 use crate::render::escape::visible;
+use crate::render::findings::{Sentence, sentence};
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
@@ -27,11 +28,14 @@ pub struct Table {
     pub next: Vec<String>,
     /// Say below each row what its waiters did, and those who let them wait.
     pub phases: bool,
+    /// ` FILE` behind a command that reads this recording; nothing when it takes it by default.
+    pub file: String,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { width: 100, color: false, next: Vec::new(), phases: false }
+        let (next, file) = (Vec::new(), String::new());
+        Table { width: 100, color: false, next, file, phases: false }
     }
 }
 
@@ -44,7 +48,9 @@ impl Renderer for Table {
         let page = Page { report, width: self.width, paint, phases: self.phases };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
         let user_locks = thread_time::user_locks(report, page.width, page.paint);
-        let parts = [page.verdict(), body, user_locks, page.doubts(), page.next(&self.next)];
+        let findings = page.findings(&self.file);
+        let (doubts, next) = (page.doubts(), page.next(&self.next));
+        let parts = [page.verdict(), body, user_locks, findings, doubts, next];
         write_parts(&parts, out)
     }
 }
@@ -63,7 +69,10 @@ impl Page<'_> {
         let mut lines = vec![first];
         if !self.report.rows.is_empty() {
             lines.extend(wrap("", &self.sum(), self.width));
-            lines.extend(wrap("", &self.phases().join("; "), self.width));
+            let phases = self.phases();
+            if !phases.is_empty() {
+                lines.extend(wrap("", &phases.join("; "), self.width));
+            }
         }
         if let Some(spent) = self.report.thread_time.as_ref().filter(|spent| spent.threads > 0) {
             lines.extend(wrap("", &thread_time::sentence(spent), self.width));
@@ -233,12 +242,39 @@ impl Page<'_> {
         lines
     }
 
+    /// A sentence each, and what shows more of it.
+    fn findings(&self, file: &str) -> Vec<String> {
+        let findings = self.report.findings();
+        let lines = |finding| {
+            let Sentence { text, more, .. } = sentence(finding);
+            let (mut lines, more) = (wrap("* ", &text, self.width), command(more, file));
+            match lines.last_mut() {
+                // Commands are for copying: they do not break.
+                Some(last) if columns(last) + 1 + columns(&more) <= self.width => {
+                    *last += " ";
+                    *last += &more;
+                }
+                _ => lines.push(format!("  {more}")),
+            }
+            lines
+        };
+        findings.iter().flat_map(lines).collect()
+    }
+
     fn doubts(&self) -> Vec<String> {
         said(&doubts(self.report), self.width, self.paint)
     }
 
     fn next(&self, commands: &[String]) -> Vec<String> {
         if commands.is_empty() { Vec::new() } else { pack("next: ", commands, self.width) }
+    }
+}
+
+/// What to type for `more`, of that recording.
+fn command(more: &str, file: &str) -> String {
+    match more.split_once(' ') {
+        Some(("report", options)) => format!("lockprof report{file} {options}"),
+        _ => format!("lockprof {more}"),
     }
 }
 

@@ -102,6 +102,10 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         },
         thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
         user_locks: user_locks::user_locks(sources, &query.filter),
+        charged: match sources.wakings {
+            true => blame::charged_rows(sources, &names, &query.filter, &total),
+            false => Vec::new(),
+        },
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
         trust: quality::trust(sources, named(&cells, charged)),
         total,

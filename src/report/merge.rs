@@ -59,6 +59,8 @@ impl Report {
             self.thread_time.get_or_insert_default().merge(time);
         }
         user_locks::merge(&mut self.user_locks, &other.user_locks);
+        merge_by(&mut self.charged, &other.charged, key, Row::merge);
+        self.charged.sort_by(|a, b| a.key.cmp(&b.key));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())

@@ -115,6 +115,7 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         user_locks: Vec::new(),
         total,
         rows,
+        charged: Vec::new(),
         cpu_stacks: Vec::new(),
     }
 }
