@@ -236,6 +236,10 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
                         "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
                          not seen"
                     ),
+                    _ if !args.no_sleeps && !args.no_phases => format!(
+                        "this kernel has no {name} (Linux 5.19 and later have): waits are told by \
+                         where tasks sleep, spinning by CPU samples"
+                    ),
                     _ => format!(
                         "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by \
                          CPU samples, sleeping waits are not"

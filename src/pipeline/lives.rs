@@ -191,16 +191,15 @@ impl Stages {
         sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
     }
 
-    fn in_target(&mut self, task: TaskId) -> bool {
+    /// The entry of a task that belongs to the target.
+    fn of_target(&mut self, task: TaskId) -> Option<TaskRef> {
         let named = self.tasks.mention(task, 0, 0);
-        self.tasks.in_target(task, self.tasks.info(named).pid, 0)
+        let pid = self.tasks.info(named).pid;
+        self.tasks.in_target(task, pid, 0).then(|| self.tasks.refer(task, 0, 0))
     }
 
     fn take_stretch(&mut self, stretch: &Stretch) {
-        if !self.in_target(stretch.task) {
-            return;
-        }
-        let task = self.tasks.refer(stretch.task, 0, 0);
+        let Some(task) = self.of_target(stretch.task) else { return };
         let departure =
             self.lives.as_ref().and_then(|lives| lives.departures.get(&stretch.task)).copied();
         let part = self.part(stretch, task, departure);
@@ -257,10 +256,7 @@ impl Stages {
         let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
         let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
         let (caller, user_stack) = (facts.site.caller, user);
-        if !self.in_target(task) {
-            return None;
-        }
-        let task = self.tasks.refer(task, 0, 0);
+        let task = self.of_target(task)?;
         Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack, asleep })
     }
 }
