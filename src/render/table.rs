@@ -69,10 +69,7 @@ impl Page<'_> {
         let mut lines = vec![first];
         if !self.report.rows.is_empty() {
             lines.extend(wrap("", &self.sum(), self.width));
-            let phases = self.phases();
-            if !phases.is_empty() {
-                lines.extend(wrap("", &phases.join("; "), self.width));
-            }
+            lines.extend(self.phases().iter().flat_map(|said| wrap("", said, self.width)));
         }
         if let Some(spent) = self.report.thread_time.as_ref().filter(|spent| spent.threads > 0) {
             lines.extend(wrap("", &thread_time::sentence(spent), self.width));
