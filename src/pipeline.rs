@@ -242,6 +242,7 @@ impl Pipeline {
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
+            chains: stages.wakeups.as_ref().map(Wakeups::chains),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }

@@ -1,6 +1,6 @@
 //! Who is charged with waiting: sums by waiter and releaser, and how long each releaser held locks.
 //!
-//! In: the pieces of waits. Out: two bounded tables. When one is full the keys that count least are
+//! In: the pieces of waits, and their parts that go on to another releaser. Out: three bounded tables. When one is full the keys that count least are
 //! merged into their parents; what is charged to anybody at all stays exact.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 use hashbrown::HashMap;
 
 use super::key::{CellKey, StackKey, TaskKey};
-use crate::correlate::LockId;
+use crate::correlate::{ChainId, LockId};
 use crate::model::{FunctionId, HandOverKind, Nanos, StackId, Stat, Uncharged, WaitStat};
 
 /// Whom a piece of a wait is charged to.
@@ -50,6 +50,15 @@ pub struct HoldKey {
     pub lock: Option<LockId>,
     /// Who held it, and where it was let go.
     pub by: ReleaserKey,
+}
+
+/// Whose waiting went through to another than its releaser, along which chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThroughKey {
+    /// The waits whose parts these are.
+    pub waiter: CellKey,
+    /// From the releaser to the root; `None` for folded ones.
+    pub chain: Option<ChainId>,
 }
 
 /// Finds the site of a releaser's stack, or of a waiter's.
@@ -106,11 +115,27 @@ impl HoldKey {
     }
 }
 
+impl ThroughKey {
+    fn parent(self, site: SiteOf<'_>) -> Option<ThroughKey> {
+        let mut key = self;
+        match self.waiter {
+            CellKey { user, .. } if user != StackId::EMPTY => key.waiter.user = StackId::EMPTY,
+            CellKey { task: TaskKey::Task(_), .. } => key.waiter.task = TaskKey::Folded,
+            _ if self.chain.is_some() => key.chain = None,
+            waiter => key.waiter = waiter.parent(site)?,
+        }
+        Some(key)
+    }
+}
+
 /// The tables.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
     pub(super) pieces: HashMap<BlameKey, WaitStat>,
     pub(super) holds: HashMap<HoldKey, Stat>,
+    pub(super) through: HashMap<ThroughKey, Stat>,
+    /// Charged time that may go on to another unseen, because a limit was reached.
+    pub(super) cut: Nanos,
     /// Keys that were merged into their parents.
     pub(super) folded: u64,
 }
@@ -125,6 +150,10 @@ impl Blame {
         if self.holds.len() > limit {
             let parent = |key: HoldKey| key.parent(releaser);
             self.folded += fold(&mut self.holds, limit, parent, |stat| stat.total, Stat::merge);
+        }
+        if self.through.len() > limit {
+            let parent = |key: ThroughKey| key.parent(waiter);
+            self.folded += fold(&mut self.through, limit, parent, |stat| stat.own, Stat::merge);
         }
     }
 }

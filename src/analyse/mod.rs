@@ -7,6 +7,6 @@ mod blame;
 mod key;
 mod tables;
 
-pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey};
+pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey, ThroughKey};
 pub use key::{CellKey, StackKey, TaskKey};
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};

@@ -2,9 +2,10 @@
 //!
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
 //! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
-//! with who let it end. State: the open waits, the book of tasks, what was lost where, and the
-//! hand-overs of the locks that are waited for.
+//! with who let it end, and for whom that one waited meanwhile ([`Chains`]). State: the open waits, the
+//! book of tasks, what was lost where, and the hand-overs of the locks that are waited for.
 
+mod chains;
 mod copies;
 mod counts;
 mod losses;
@@ -16,10 +17,11 @@ mod tasks;
 mod waiting;
 mod wakeups;
 
+pub use chains::{ChainId, Chains, Link, Part as ChainPart, Waited};
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
 pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
 pub use tasks::{TaskInfo, Tasks};
 pub use waiting::OpenWait;
-pub use wakeups::{Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};
+pub use wakeups::{Charge, Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};

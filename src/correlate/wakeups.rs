@@ -17,6 +17,7 @@
 
 use hashbrown::HashMap;
 
+use super::chains::{Chains, Part};
 use super::waiting::OpenWait;
 use crate::model::{
     Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
@@ -102,6 +103,15 @@ pub struct Piece {
     pub end: PieceEnd,
 }
 
+/// What a wait is charged with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// All of it, piece by piece.
+    Piece(Piece),
+    /// A part of the piece before, which goes on to another than the piece's own releaser.
+    Through(Part),
+}
+
 #[derive(Clone, Copy, Debug)]
 struct HandOver {
     time: Timestamp,
@@ -151,6 +161,9 @@ pub struct Wakeups {
     rings: HashMap<Option<Cpu>, Timestamp>,
     /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
     switches: bool,
+    chains: Chains,
+    /// The pieces of the wait at hand.
+    pieces: Vec<Piece>,
 }
 
 impl Wakeups {
@@ -164,7 +177,14 @@ impl Wakeups {
             gaps: Vec::new(),
             rings: HashMap::new(),
             switches,
+            chains: Chains::default(),
+            pieces: Vec::new(),
         }
+    }
+
+    /// The chains that waits were charged along.
+    pub fn chains(&self) -> &Chains {
+        &self.chains
     }
 
     /// A record of a ring was read.
@@ -224,6 +244,17 @@ impl Wakeups {
         self.woken.insert(woken, Woken { waker, begin: wait.begin, time, left: false })
     }
 
+    /// Cuts a wait that ended into its pieces, and these at the waits of their releasers.
+    pub fn charge(&mut self, wait: &Wait, out: &mut impl FnMut(Charge)) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.cut(wait, &mut |piece| pieces.push(piece));
+        for piece in pieces.drain(..) {
+            out(Charge::Piece(piece));
+            self.chains.follow(wait, &piece, &mut |part| out(Charge::Through(part)));
+        }
+        self.pieces = pieces;
+    }
+
     /// The pieces of a wait, in order of time; none for a wait during which nothing was seen, and for
     /// one that is in no total.
     pub fn cut(&self, wait: &Wait, out: &mut impl FnMut(Piece)) {
@@ -261,16 +292,19 @@ impl Wakeups {
     /// Whether it is time to [`Wakeups::forget`].
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.kept >= self.limit
+        self.kept >= self.limit || self.chains.is_full()
     }
 
-    /// Forgets hand-overs that are older than every open wait for their lock. `open`: all open waits.
+    /// Forgets hand-overs that are older than every open wait for their lock, and waits that are older
+    /// than all. `open`: all open waits.
     pub fn forget(&mut self, open: impl Iterator<Item = OpenWait>) {
         let mut oldest: HashMap<LockId, Timestamp> = HashMap::new();
         for wait in open {
             let begin = oldest.entry(wait.lock).or_insert(wait.begin);
             *begin = wait.begin.min(*begin);
         }
+        let of_all = oldest.values().min().copied();
+        self.chains.forget(of_all.unwrap_or(Timestamp(u64::MAX)));
         self.locks.retain(|id, lock| {
             oldest.get(id).is_some_and(|&oldest| {
                 lock.hand_overs.drain(..lock.after(oldest));

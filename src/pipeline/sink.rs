@@ -5,7 +5,7 @@
 
 use crate::analyse::Tables;
 use crate::attribute::Attribution;
-use crate::correlate::{Observation, Wakeups};
+use crate::correlate::{Charge, Observation, Wakeups};
 use crate::kernel::Kernel;
 use crate::stacks::Stacks;
 
@@ -14,7 +14,7 @@ pub(super) struct Sink<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) stacks: &'a Stacks,
     pub(super) attribution: &'a mut Attribution,
-    pub(super) wakeups: &'a Option<Wakeups>,
+    pub(super) wakeups: &'a mut Option<Wakeups>,
     pub(super) tables: &'a mut Tables,
 }
 
@@ -28,7 +28,10 @@ impl Sink<'_> {
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 tables.add_wait(&wait, known);
                 if let Some(wakeups) = wakeups {
-                    wakeups.cut(&wait, &mut |piece| tables.add_piece(&wait, &piece, attribution));
+                    wakeups.charge(&wait, &mut |charge| match charge {
+                        Charge::Piece(piece) => tables.add_piece(&wait, &piece, attribution),
+                        Charge::Through(part) => tables.add_through(&wait, part, attribution),
+                    });
                 }
             }
             Observation::Sample(sample) => {

@@ -8,7 +8,8 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
+use crate::model::{GroupBy, SortKey, WaitStat};
+use crate::render::blame_json::{ChainsOut, HoldOut, ReleaserOut, chains, hold, releaser};
 use crate::render::json_lines::Lines;
 use crate::render::{Renderer, units};
 use crate::report::{
@@ -42,6 +43,8 @@ struct Document<'a> {
     sort: &'static str,
     total: StatOut,
     rows: Vec<RowOut<'a>>,
+    #[serde(flatten)]
+    chains: ChainsOut<'a>,
     trust: TrustOut<'a>,
 }
 
@@ -84,13 +87,13 @@ struct StatOut {
 }
 
 #[derive(Serialize)]
-struct LockOut<'a> {
+pub(super) struct LockOut<'a> {
     name: &'a str,
     evidence: &'static str,
 }
 
 #[derive(Serialize)]
-struct TaskOut<'a> {
+pub(super) struct TaskOut<'a> {
     comm: &'a str,
     pid: i32,
     tid: i32,
@@ -108,28 +111,12 @@ struct RowOut<'a> {
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    via_ns: Option<u64>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
     by_type: Vec<SplitOut>,
     stacks: Vec<StackOut<'a>>,
-}
-
-#[derive(Serialize)]
-struct ReleaserOut<'a> {
-    task: TaskOut<'a>,
-    caller: Option<&'a str>,
-    wrappers: &'a [String],
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct HoldOut {
-    count: u64,
-    total_ns: u64,
-    avg_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -224,7 +211,8 @@ fn document(report: &Report) -> Document<'_> {
             SortKey::AvgWait => "avg_wait",
         },
         total: stat(&report.total),
-        rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        rows: report.rows.iter().map(|row| row_out(report, row)).collect(),
+        chains: chains(&report.chains),
         trust: trust(&report.trust),
     }
 }
@@ -270,7 +258,7 @@ fn stat(stat: &WaitStat) -> StatOut {
     }
 }
 
-fn row(row: &Row, all: Nanos) -> RowOut<'_> {
+fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
     let key = &row.key;
     RowOut {
         lock_type: key.lock_type.map(|t| t.to_string()),
@@ -286,40 +274,19 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
-        share: units::share(row.stat.wait(), all),
+        via_ns: report.by.is_blame().then(|| report.chains.via(key).0),
+        share: units::share(row.stat.wait(), report.total.wait()),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
         stacks: row.stacks.iter().map(stack).collect(),
     }
 }
 
-fn task(task: &TaskName) -> TaskOut<'_> {
+pub(super) fn task(task: &TaskName) -> TaskOut<'_> {
     TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
 }
 
-fn releaser(charged: &ChargedName) -> Option<ReleaserOut<'_>> {
-    match charged {
-        ChargedName::Releaser { task: who, caller, wrappers, kind } => Some(ReleaserOut {
-            task: task(who),
-            caller: caller.as_deref(),
-            wrappers,
-            kind: kind.name(),
-        }),
-        ChargedName::Nobody(_) => None,
-    }
-}
-
-fn hold(hold: &Stat) -> HoldOut {
-    HoldOut {
-        count: hold.count,
-        total_ns: hold.total.0,
-        avg_ns: hold.avg().map(|t| t.0),
-        p99_ns: hold.quantile(0.99).map(|t| t.0),
-        max_ns: hold.max.0,
-    }
-}
-
-fn lock(lock: &LockName) -> LockOut<'_> {
+pub(super) fn lock(lock: &LockName) -> LockOut<'_> {
     LockOut { name: &lock.name, evidence: evidence(lock.evidence) }
 }
 

@@ -8,6 +8,7 @@ use std::io;
 
 use crate::model::{GroupBy, Nanos};
 use crate::render::cells::Shape;
+use crate::render::chains;
 use crate::render::doubts::{Doubt, doubts};
 use crate::render::escape::visible;
 use crate::render::grid::Grid;
@@ -40,7 +41,8 @@ impl Renderer for Table {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let page = Page { report, width: self.width, paint: Paint { color: self.color } };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
-        let parts = [page.verdict(), body, page.doubts(), page.next(&self.next)];
+        let chains = chains::lines(report, self.width, page.paint);
+        let parts = [page.verdict(), body, chains, page.doubts(), page.next(&self.next)];
         write_parts(&parts, out)
     }
 }

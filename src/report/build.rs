@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::blame;
+use super::chains::{WaitChains, wait_chains};
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Counts, Tasks};
+use crate::correlate::{Chains, Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
     Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
@@ -47,6 +48,7 @@ pub struct Sources<'a> {
     pub skid: Option<&'a Skid>,
     pub copies: u64,
     pub wakings: bool,
+    pub chains: Option<&'a Chains>,
 }
 
 /// One cell of the tables in words.
@@ -82,6 +84,10 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         rows: match query.by.is_blame() {
             true => blame::rows(sources, &names, query, &total),
             false => rows(sources, &cells, query),
+        },
+        chains: match query.by.is_blame() {
+            true => wait_chains(sources, &names, query),
+            false => WaitChains::default(),
         },
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
         trust: quality::trust(sources, named(&cells, charged)),

@@ -54,6 +54,7 @@ impl Report {
         let key = |row: &Row| row.key.clone();
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
+        self.chains.merge(&other.chains);
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())

@@ -6,6 +6,7 @@
 mod blame;
 mod build;
 mod catalogue;
+mod chains;
 mod cpu_stacks;
 mod lock_name;
 mod merge;
@@ -17,6 +18,7 @@ mod tree;
 mod trust;
 
 pub use build::{Sources, build};
+pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{

@@ -5,6 +5,7 @@
 use crate::model::{
     GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
 };
+use crate::report::chains::WaitChains;
 use crate::report::trust::Trust;
 
 /// What was recorded, for the first line.
@@ -159,6 +160,8 @@ pub struct Report {
     pub total: WaitStat,
     /// Every row, sorted.
     pub rows: Vec<Row>,
+    /// By releaser, and in blame: releasers who waited themselves. Empty otherwise.
+    pub chains: WaitChains,
     /// CPU samples as stacks, root first: for flame graphs by CPU time; empty unless asked for.
     pub cpu_stacks: Vec<CpuStack>,
     /// How far all this can be trusted.

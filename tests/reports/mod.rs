@@ -14,8 +14,8 @@ use lockprof::model::{
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName, Trust,
+    ChainLink, ChainRow, ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row,
+    RowKey, Split, StackShare, TaskName, Trust, WaitChains,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -98,6 +98,7 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         trust: trust(total.wait()),
         total,
         rows,
+        chains: WaitChains::default(),
         cpu_stacks: Vec::new(),
     }
 }
@@ -306,7 +307,45 @@ fn blame_of(name: &str) -> Report {
     ];
     let mut report = report(GroupBy::Blame, rows);
     report.trust.charged = Some(Nanos(806_000_000));
+    report.chains = chains_of(name, &report.rows[0]);
     report
+}
+
+/// Part of what the releaser of `row` is charged with goes on to another, and to a third.
+fn chains_of(name: &str, row: &Row) -> WaitChains {
+    let released = row.key.releaser.clone().expect("a releaser");
+    let waiter = RowKey { releaser: None, ..row.key.clone() };
+    let log = lock("log lock", NameEvidence::Path);
+    let disk = lock(&format!("mutex @ {name}"), NameEvidence::Caller);
+    let waited = |lock_type, lock| Some(site_row(lock_type, name, lock, waits(&[])).key);
+    let root = |tid| ChargedName::Releaser {
+        task: TaskName { comm: format!("{name}:7"), pid: tid, tid },
+        caller: Some("xlog_cil_push_work".into()),
+        wrappers: Vec::new(),
+        kind: HandOverKind::Release,
+    };
+    let link = |by, waited| ChainLink { by, waited };
+    let short = [link(released.clone(), waited(RWSEM_R, log.clone())), link(root(90), None)];
+    let long = [
+        link(released.clone(), waited(RWSEM_R, log)),
+        link(root(90), waited(MUTEX, disk)),
+        link(root(91), None),
+    ];
+    let chain = |links: &[ChainLink], groups| ChainRow {
+        waiter: waiter.clone(),
+        links: links.to_vec(),
+        stat: waits(groups).ended,
+    };
+    let roots = [(root(90), 240), (root(91), 20), (released, 546)];
+    let mut roots: Vec<_> =
+        roots.into_iter().map(|(root, ms)| (root, Nanos(ms * 1_000_000))).collect();
+    roots.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    WaitChains {
+        rows: vec![chain(&short, &[(120, 2_000_000)]), chain(&long, &[(10, 2_000_000)])],
+        via: [(row.key.clone(), Nanos(260_000_000))].into(),
+        roots,
+        cut: Nanos(3_000_000),
+    }
 }
 
 /// Nothing waited.
