@@ -170,6 +170,20 @@ const CASES: &[Case] = &[
         &[("1 passed on", 80), ("own", 20)],
     ),
     (
+        "a waiter that passes the lock on is not charged with its own waiting",
+        |s| {
+            s.begin(at(100, 0, 7), LOCK, READ, &stack(&WAIT));
+            s.begin(at(100, 1, 8), LOCK, READ, &stack(&WAIT));
+            let names =
+                ["try_to_wake_up", "wake_up_q", "rwsem_down_read_slowpath", "munmap_caller"];
+            s.waking(at(150, 2, 1), 7, &stack(&RELEASE))
+                .waking(at(180, 0, 7), 8, &stack(&names))
+                .end(at(200, 0, 7), LOCK, 0)
+                .end(at(200, 1, 8), LOCK, 0);
+        },
+        &[("1", 100), ("7 passed on", 30), ("own", 20 + 50)],
+    ),
+    (
         "a signal ends a wait",
         |s| {
             begin(s, at(100, 0, 7));

@@ -274,7 +274,7 @@ impl Wakeups {
         }
         for hand_over in inside {
             let to = hand_over.time;
-            out(Piece { from, to, end: self.end_of(from, to, hand_over.by) });
+            out(Piece { from, to, end: self.end_of(wait, (from, to), hand_over.by) });
             from = to;
         }
         if let Some(why) = tail.or((!inside.is_empty()).then_some(Uncharged::Own)) {
@@ -282,9 +282,11 @@ impl Wakeups {
         }
     }
 
-    fn end_of(&self, from: Timestamp, to: Timestamp, by: Releaser) -> PieceEnd {
+    /// What ended the piece before a hand-over. A waiter that passes the lock on has been let in already.
+    fn end_of(&self, wait: &Wait, (from, to): (Timestamp, Timestamp), by: Releaser) -> PieceEnd {
         match self.gaps.iter().any(|gap| gap.from < to && from < gap.to) {
             true => PieceEnd::Uncharged(Uncharged::Lost),
+            false if by.task == wait.task => PieceEnd::Uncharged(Uncharged::Own),
             false => PieceEnd::HandOver(by),
         }
     }
