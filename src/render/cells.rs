@@ -303,7 +303,8 @@ pub(super) fn charged(releaser: Option<&ChargedName>) -> Cell {
     }
 }
 
-fn nobody(why: Uncharged) -> &'static str {
+/// Why nobody is charged, for people.
+pub(super) fn nobody(why: Uncharged) -> &'static str {
     match why {
         Uncharged::Own => "(woken, not running yet)",
         Uncharged::Signal => "(a signal or a timeout)",

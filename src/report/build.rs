@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::blame;
+use super::blame_stacks::blame_stacks;
 use super::chains::{WaitChains, wait_chains};
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
@@ -88,6 +89,10 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         chains: match query.by.is_blame() {
             true => wait_chains(sources, &names, query),
             false => WaitChains::default(),
+        },
+        blame_stacks: match query.stacks && query.by == GroupBy::Blame {
+            true => blame_stacks(sources, &names, &query.filter, &cells),
+            false => Vec::new(),
         },
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
         trust: quality::trust(sources, named(&cells, charged)),
@@ -328,7 +333,7 @@ pub(super) fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
     frames.map(|frame| symbolizer.frame(sources.objects, *frame).to_owned()).collect()
 }
 
-fn frame(kernel: &Kernel, ip: u64) -> String {
+pub(super) fn frame(kernel: &Kernel, ip: u64) -> String {
     match kernel.symbol(ip) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("{ip:#x}"),

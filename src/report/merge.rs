@@ -14,6 +14,7 @@ use std::hash::Hash;
 use hashbrown::HashMap;
 use thiserror::Error;
 
+use super::blame_stacks;
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
 use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
@@ -55,6 +56,8 @@ impl Report {
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
         self.chains.merge(&other.chains);
+        let own = self.blame_stacks.drain(..);
+        self.blame_stacks = blame_stacks::by_words(own.chain(other.blame_stacks.iter().cloned()));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())

@@ -4,6 +4,7 @@
 //! screens show, and other reports merge with.
 
 mod blame;
+mod blame_stacks;
 mod build;
 mod catalogue;
 mod chains;
@@ -17,6 +18,7 @@ mod report;
 mod tree;
 mod trust;
 
+pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
 pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use merge::MergeError;

@@ -5,6 +5,7 @@
 use crate::model::{
     GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
 };
+use crate::report::blame_stacks::BlameStack;
 use crate::report::chains::WaitChains;
 use crate::report::trust::Trust;
 
@@ -162,6 +163,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// By releaser, and in blame: releasers who waited themselves. Empty otherwise.
     pub chains: WaitChains,
+    /// In blame: waiters with their releasers as stacks; empty unless asked for.
+    pub blame_stacks: Vec<BlameStack>,
     /// CPU samples as stacks, root first: for flame graphs by CPU time; empty unless asked for.
     pub cpu_stacks: Vec<CpuStack>,
     /// How far all this can be trusted.

@@ -14,8 +14,8 @@ use lockprof::model::{
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    ChainLink, ChainRow, ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row,
-    RowKey, Split, StackShare, TaskName, Trust, WaitChains,
+    BlameStack, ChainLink, ChainRow, ChargedName, CpuStack, Header, LockName, NameEvidence, Report,
+    Row, RowKey, Split, StackShare, TaskName, Trust, WaitChains,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -99,6 +99,7 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         total,
         rows,
         chains: WaitChains::default(),
+        blame_stacks: Vec::new(),
         cpu_stacks: Vec::new(),
     }
 }
@@ -308,7 +309,27 @@ fn blame_of(name: &str) -> Report {
     let mut report = report(GroupBy::Blame, rows);
     report.trust.charged = Some(Nanos(806_000_000));
     report.chains = chains_of(name, &report.rows[0]);
+    report.blame_stacks = blame_stacks_of(name, &report.rows);
     report
+}
+
+/// The same rows as stacks.
+fn blame_stacks_of(name: &str, rows: &[Row]) -> Vec<BlameStack> {
+    let text = |frames: &[&str]| frames.iter().map(|f| f.to_string()).collect::<Vec<_>>();
+    let stack = |row: &Row| {
+        let charged = row.key.releaser.clone().expect("who is charged");
+        let release = ["up_write+0x98", name, "__x64_sys_mprotect+0x1f", "do_syscall_64+0x84"];
+        BlameStack {
+            lock_type: RWSEM_W,
+            lock: lock("mmap_lock", NameEvidence::Path),
+            kernel: text(&[name, "__x64_sys_mprotect+0x1b", "do_syscall_64+0x84"]),
+            user: text(&["mprotect+0xb", "grow_heap+0x5a", name]),
+            releaser: if row.is_uncharged() { Vec::new() } else { text(&release) },
+            charged,
+            wait: row.stat.wait(),
+        }
+    };
+    rows.iter().map(stack).collect()
 }
 
 /// Part of what the releaser of `row` is charged with goes on to another, and to a third.
