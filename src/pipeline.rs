@@ -5,6 +5,7 @@
 //! equal by construction.
 
 mod faults;
+mod hand_overs;
 mod recorded;
 mod sink;
 
@@ -15,13 +16,13 @@ use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
+use crate::correlate::{Copies, Correlate, Moment, StackPair, Tasks, Wakeups};
 use crate::decode::{
-    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
+    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, Stamps,
 };
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
-    Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
+    Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
 };
 use crate::order::{Order, OrderFaults};
 use crate::recording::Origin;
@@ -316,30 +317,8 @@ impl Stages {
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
+            Body::ContendedRelease(release) => self.take_release(at, &release),
             _ => self.take_sideband(event),
-        }
-    }
-
-    /// A waking matters when it hands over the lock that the woken task waits for.
-    fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
-        let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let Some(wakeups) = wakeups else { return };
-        if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
-            return;
-        }
-        let stack = stacks.intern_kernel(waking.chain.kernel);
-        let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
-        let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
-        let kind = release.kind;
-        let waker = waking.who.task;
-        let by = Releaser { task: tasks.mention(waker, at.pid, at.tid), stack, kind };
-        if let Some(hold) =
-            wakeups.hand_over(waking.woken, &Waking { time: at.time, waker, by, wait })
-        {
-            tables.add_hold(&hold, attribution);
-        }
-        if wakeups.is_full() {
-            wakeups.forget(correlate.sleeping_waits());
         }
     }
 
@@ -425,6 +404,7 @@ impl Stages {
         let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
+        sink.settle(Timestamp(u64::MAX));
         self.skid.iter_mut().for_each(Skid::finish);
     }
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use lockprof_collectors::Collector;
+use lockprof_collectors::contended_release::{ContendedRelease, RELEASE};
 use lockprof_collectors::contention::Contention;
 use lockprof_collectors::cpu::{Cpu, CpuEvent};
 use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope};
@@ -220,6 +221,7 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
     if args.blame {
         collectors.push(Box::new(Sched));
+        collectors.push(Box::new(ContendedRelease { stacks: args.release_stacks }));
     }
     if !args.no_cpu {
         let frequency = args.frequency as u32;
@@ -229,11 +231,16 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     let mut collected = Collected::default();
     for collector in collectors {
         // Without begins nobody is known to wait whom a waking could let go.
-        if collector.name() == Sched.name() && collected.events.is_empty() {
+        let of_blame = [Sched.name(), ContendedRelease::default().name()];
+        if of_blame.contains(&collector.name()) && collected.events.is_empty() {
             continue;
         }
         let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
-            Err(TracefsError::NoTracepoint { name }) if !args.no_cpu => {
+            // Linux 7.2 and later tell more closely what wakings tell of all.
+            Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
+                continue;
+            }
+            Err(TracefsError::NoTracepoint { name }) if name != RELEASE && !args.no_cpu => {
                 collected.notes.push(format!(
                     "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by CPU \
                      samples, sleeping waits are not"

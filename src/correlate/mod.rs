@@ -6,11 +6,13 @@
 //! book of tasks, what was lost where, and the hand-overs of the locks that are waited for.
 
 mod chains;
+mod charging;
 mod copies;
 mod counts;
 mod losses;
 mod open;
 mod pairing;
+mod releases;
 mod rwbase;
 mod stack;
 mod tasks;
@@ -18,10 +20,12 @@ mod waiting;
 mod wakeups;
 
 pub use chains::{ChainId, Chains, Link, Part as ChainPart, Waited};
+pub use charging::Charge;
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
 pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
+pub use releases::ContendedRelease;
 pub use tasks::{TaskInfo, Tasks};
 pub use waiting::OpenWait;
-pub use wakeups::{Charge, Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};
+pub use wakeups::{Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};

@@ -30,6 +30,8 @@ pub enum Body<'a> {
     ContentionBegin(Begin<'a>),
     /// `lock:contention_end`.
     ContentionEnd(End<'a>),
+    /// `lock:contended_release`.
+    ContendedRelease(Release<'a>),
     /// `sched:sched_waking`.
     SchedWaking(SchedWaking<'a>),
     /// `sched:sched_switch`.
@@ -92,6 +94,17 @@ pub struct End<'a> {
     /// 0, or a negative errno.
     pub ret: i32,
     /// Where; usually empty.
+    pub chain: Callchain<'a>,
+}
+
+/// `lock:contended_release` (Linux 7.2 and later): `void *lock_addr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release<'a> {
+    /// Who lets go.
+    pub who: RawTask,
+    /// Of which lock.
+    pub lock: LockAddr,
+    /// Where; empty for events opened without callchain.
     pub chain: Callchain<'a>,
 }
 

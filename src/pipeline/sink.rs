@@ -7,6 +7,7 @@ use crate::analyse::Tables;
 use crate::attribute::Attribution;
 use crate::correlate::{Charge, Observation, Wakeups};
 use crate::kernel::Kernel;
+use crate::model::Timestamp;
 use crate::stacks::Stacks;
 
 /// Where observations go, with the books they need.
@@ -28,10 +29,7 @@ impl Sink<'_> {
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 tables.add_wait(&wait, known);
                 if let Some(wakeups) = wakeups {
-                    wakeups.charge(&wait, &mut |charge| match charge {
-                        Charge::Piece(piece) => tables.add_piece(&wait, &piece, attribution),
-                        Charge::Through(part) => tables.add_through(&wait, part, attribution),
-                    });
+                    wakeups.charge(&wait, &mut |charge| count(tables, attribution, charge));
                 }
             }
             Observation::Sample(sample) => {
@@ -42,5 +40,21 @@ impl Sink<'_> {
                 }
             }
         }
+    }
+    /// Counts the waits of whose hand-overs all is known at `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        let Sink { attribution, wakeups, tables, .. } = self;
+        if let Some(wakeups) = wakeups {
+            wakeups.settle(now, &mut |charge| count(tables, attribution, charge));
+        }
+    }
+}
+
+fn count(tables: &mut Tables, attribution: &Attribution, charge: Charge<'_>) {
+    match charge {
+        Charge::Piece(wait, piece) => tables.add_piece(wait, &piece, attribution),
+        Charge::Through(wait, part) => tables.add_through(wait, part, attribution),
+        Charge::Hold(hold) => tables.add_hold(&hold, attribution),
     }
 }

@@ -1,9 +1,9 @@
 //! Records made up by tests and benches, as bytes that no decoder can tell from the kernel's.
 //!
 //! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
-//! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] is added to them,
-//! `sched:sched_waking` with callchain. All have one sample_type; ids are 1, 2, 3, 4, and 11 to 14 of
-//! their second instances.
+//! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] and
+//! [`Synthetic::release_event`] are added to them, `sched:sched_waking` and `lock:contended_release`. All
+//! have one sample_type; ids are 1 to 5, and 11 to 15 of their second instances.
 
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ const BEGIN_ID: u64 = 1;
 const END_ID: u64 = 2;
 const CLOCK_ID: u64 = 3;
 const WAKING_ID: u64 = 4;
+const RELEASE_ID: u64 = 5;
 /// Between the ids of an event's two instances.
 const SECOND: u64 = 10;
 
@@ -62,6 +63,13 @@ const WAKING: Tracepoint = Tracepoint {
     name: "sched_waking",
     id: WAKING_ID,
     fields: "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;",
+};
+
+const RELEASE: Tracepoint = Tracepoint {
+    system: "lock",
+    name: "contended_release",
+    id: RELEASE_ID,
+    fields: "\tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;",
 };
 
 impl Tracepoint {
@@ -166,6 +174,18 @@ impl Synthetic {
     /// `sched:sched_waking`, for an origin whose records include [`Synthetic::waking`].
     pub fn waking_event() -> EventDesc {
         WAKING.event()
+    }
+
+    /// `lock:contended_release`, for an origin whose records include [`Synthetic::release`].
+    pub fn release_event() -> EventDesc {
+        RELEASE.event()
+    }
+
+    /// `lock:contended_release`: `at`'s task lets go. Without frames it has no callchain.
+    pub fn release(&mut self, at: At, lock: u64, kernel: &[u64]) -> &mut Synthetic {
+        let mut raw = common(at, RELEASE_ID);
+        raw.extend(lock.to_le_bytes());
+        self.sample(at, RELEASE_ID, (kernel, &[]), &raw)
     }
 
     /// `sched:sched_waking`: `at`'s task wakes `woken`.

@@ -56,6 +56,7 @@ pub(crate) const SOFTIRQ: u8 = 0x10;
 pub(crate) struct Reading {
     pub(crate) switches: bool,
     pub(crate) wakings: bool,
+    pub(crate) releases: bool,
     pub(crate) ends: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
@@ -67,6 +68,7 @@ impl Default for Reading {
         Reading {
             switches: false,
             wakings: false,
+            releases: false,
             ends: true,
             kallsyms: "",
             detail: Detail::default(),
@@ -88,6 +90,9 @@ impl Reading {
         }
         if self.wakings {
             origin.events.push(Synthetic::waking_event());
+        }
+        if self.releases {
+            origin.events.push(Synthetic::release_event());
         }
         if !self.ends {
             origin.events.retain(|event| event.name != "lock:contention_end");

@@ -47,6 +47,10 @@ pub struct RecordArgs {
     /// Record who wakes whom, for `report --blame`: costs a callchain for each waking
     #[arg(long)]
     pub blame: bool,
+    /// Record the stack of each release of a lock that is waited for (Linux 7.2 and later), about ten
+    /// for each wait; without, those that wake somebody have one
+    #[arg(long, requires = "blame")]
+    pub release_stacks: bool,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,
