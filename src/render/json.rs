@@ -10,10 +10,12 @@ use serde::Serialize;
 
 use crate::model::{GroupBy, SortKey, WaitStat};
 use crate::render::blame_json::{ChainsOut, HoldOut, ReleaserOut, chains, hold, releaser};
+use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
 use crate::render::{Renderer, units};
 use crate::report::{
-    ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
+    ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
+    Trust,
 };
 
 /// Goes up when a field changes its name, type or meaning; new fields do not count.
@@ -45,7 +47,15 @@ struct Document<'a> {
     rows: Vec<RowOut<'a>>,
     #[serde(flatten)]
     chains: ChainsOut<'a>,
+    findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
+}
+
+#[derive(Serialize)]
+struct FindingOut {
+    id: &'static str,
+    text: String,
+    more: String,
 }
 
 #[derive(Serialize)]
@@ -213,8 +223,14 @@ fn document(report: &Report) -> Document<'_> {
         total: stat(&report.total),
         rows: report.rows.iter().map(|row| row_out(report, row)).collect(),
         chains: chains(&report.chains),
+        findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
+}
+
+fn finding(finding: &Finding) -> FindingOut {
+    let Sentence { id, text, more } = sentence(finding);
+    FindingOut { id, text, more: format!("lockprof {more}") }
 }
 
 pub(super) fn header(header: &Header) -> HeaderOut<'_> {

@@ -58,6 +58,8 @@ impl Report {
         self.chains.merge(&other.chains);
         let own = self.blame_stacks.drain(..);
         self.blame_stacks = blame_stacks::by_words(own.chain(other.blame_stacks.iter().cloned()));
+        merge_by(&mut self.charged, &other.charged, key, Row::merge);
+        self.charged.sort_by(|a, b| a.key.cmp(&b.key));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())

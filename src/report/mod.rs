@@ -9,6 +9,7 @@ mod build;
 mod catalogue;
 mod chains;
 mod cpu_stacks;
+mod findings;
 mod lock_name;
 mod merge;
 mod paths;
@@ -21,6 +22,7 @@ mod trust;
 pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
 pub use chains::{ChainLink, ChainRow, WaitChains};
+pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{

@@ -100,6 +100,7 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         rows,
         chains: WaitChains::default(),
         blame_stacks: Vec::new(),
+        charged: Vec::new(),
         cpu_stacks: Vec::new(),
     }
 }
