@@ -116,7 +116,7 @@ struct CpuRing {
 #[derive(Debug)]
 struct Instance {
     event: usize,
-    cpu: u32,
+    ring: usize,
     id: u64,
     fd: EventFd,
 }
@@ -166,7 +166,8 @@ impl Session {
         Ok((Session { events, unsupported, rings, instances, held: Vec::new() }, warm))
     }
 
-    /// Opens every event on every CPU for a task ([`ANY`]: for all). False when the task is gone.
+    /// Opens every event on every CPU for a task ([`ANY`]: for all), and lets them write into their
+    /// rings once all are open. False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
         let before = self.instances.len();
         for event in 0..self.events.len() {
@@ -183,6 +184,7 @@ impl Session {
                 }
             }
         }
+        self.connect_from(before)?;
         Ok(true)
     }
 
@@ -192,29 +194,35 @@ impl Session {
         ring: usize,
         task: i32,
     ) -> Result<Instance, SessionError> {
-        let CpuRing { cpu, owner, .. } = &self.rings[ring];
+        let CpuRing { cpu, .. } = &self.rings[ring];
         let spec = &self.events[event];
         let place = Place { task, cpu: *cpu as i32 };
         let fd = EventFd::open(&spec.attr, &spec.name, place)?;
         if let Some(filter) = &spec.filter {
             fd.set_filter(filter)?;
         }
-        fd.set_output(owner)?;
-        Ok(Instance { event, cpu: *cpu, id: fd.id()?, fd })
+        Ok(Instance { event, ring, id: fd.id()?, fd })
     }
 
-    /// Starts recording: sideband first, so that no sample is of a task never heard of. Not needed
-    /// with `enable_on_exec`.
+    /// Connects instances from that number on with the rings of their CPUs. What inherited them is
+    /// connected by that too, at the same moment: children write where the event they stem from does.
+    fn connect_from(&self, first: usize) -> Result<(), SessionError> {
+        let fresh = self.sideband_first(first);
+        Ok(fresh.into_iter().try_for_each(|i| i.fd.set_output(&self.rings[i.ring].owner))?)
+    }
+
+    /// Starts recording. Not needed with `enable_on_exec`.
     pub fn enable(&self) -> Result<(), SessionError> {
-        self.enable_from(0)
+        Ok(self.sideband_first(0).into_iter().try_for_each(|instance| instance.fd.enable())?)
     }
 
-    /// The same for instances from that number on.
-    pub(crate) fn enable_from(&self, first: usize) -> Result<(), SessionError> {
+    /// Instances from that number on in the order in which they are to start: sideband first, so that
+    /// no sample is of a task never heard of; the others in the order of the plan.
+    fn sideband_first(&self, first: usize) -> Vec<&Instance> {
         let fresh = self.instances.get(first..).unwrap_or_default();
         let is_sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
         let (sideband, samples): (Vec<_>, Vec<_>) = fresh.iter().partition(is_sideband);
-        Ok(sideband.iter().chain(&samples).try_for_each(|instance| instance.fd.enable())?)
+        [sideband, samples].concat()
     }
 
     /// Stops recording; what stands in the rings can still be drained.
@@ -304,10 +312,11 @@ impl Session {
     /// Samples lost so far, instances without a loss left out. Kernels before 6.0 do not count them.
     pub fn lost_counts(&self) -> Result<Vec<LostCount>, SessionError> {
         let mut counts = Vec::new();
-        for Instance { event, cpu, id, fd } in &self.instances {
+        for Instance { event, ring, id, fd } in &self.instances {
             let lost = fd.counts(&self.events[*event].attr)?.lost;
             if lost > 0 {
-                counts.push(LostCount { event: *event, id: *id, cpu: *cpu, lost });
+                let cpu = self.rings[*ring].cpu;
+                counts.push(LostCount { event: *event, id: *id, cpu, lost });
             }
         }
         Ok(counts)
