@@ -22,7 +22,7 @@ use super::charging::Late;
 use super::releases::Releases;
 use super::waiting::OpenWait;
 use crate::model::{
-    Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
+    HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
     Uncharged, Wait,
 };
 
@@ -150,8 +150,6 @@ pub struct Wakeups {
     pub(super) kept: usize,
     limit: usize,
     gaps: Vec<Gap>,
-    /// Last record of each ring.
-    rings: HashMap<Option<Cpu>, Timestamp>,
     /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
     switches: bool,
     pub(super) chains: Chains,
@@ -170,7 +168,6 @@ impl Wakeups {
             kept: 0,
             limit: KEPT,
             gaps: Vec::new(),
-            rings: HashMap::new(),
             switches,
             chains: Chains::default(),
             releases: Releases::default(),
@@ -184,19 +181,12 @@ impl Wakeups {
         &self.chains
     }
 
-    /// A record of a ring was read.
-    #[inline]
-    pub fn read(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        self.rings.insert(cpu, time);
-    }
-
-    /// LOST: the ring of `cpu` dropped records since the record before it.
-    pub fn lost(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        let from = self.rings.get(&cpu).copied().unwrap_or(Timestamp(0));
+    /// LOST: a ring dropped records between its record before and the one that says so.
+    pub fn lost(&mut self, from: Timestamp, to: Timestamp) {
         if self.gaps.len() >= GAPS_KEPT {
             self.gaps.remove(0);
         }
-        self.gaps.push(Gap { from, to: time });
+        self.gaps.push(Gap { from, to });
     }
 
     /// The task left its CPU.
@@ -271,18 +261,24 @@ impl Wakeups {
             out(Piece { from, to, end: self.end_of(wait, (from, to), hand_over.by) });
             from = to;
         }
-        if let Some(why) = tail.or((!inside.is_empty()).then_some(Uncharged::Own)) {
+        let own = || if self.is_gap(from, wait.end) { Uncharged::Lost } else { Uncharged::Own };
+        if let Some(why) = tail.or_else(|| (!inside.is_empty()).then(own)) {
             out(Piece { from, to: wait.end, end: PieceEnd::Uncharged(why) });
         }
     }
 
     /// What ended the piece before a hand-over. A waiter that passes the lock on has been let in already.
     fn end_of(&self, wait: &Wait, (from, to): (Timestamp, Timestamp), by: Releaser) -> PieceEnd {
-        match self.gaps.iter().any(|gap| gap.from < to && from < gap.to) {
+        match self.is_gap(from, to) {
             true => PieceEnd::Uncharged(Uncharged::Lost),
             false if by.task == wait.task => PieceEnd::Uncharged(Uncharged::Own),
             false => PieceEnd::HandOver(by),
         }
+    }
+
+    /// Whether hand-overs may be missing.
+    fn is_gap(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.gaps.iter().any(|gap| gap.from < to && from < gap.to)
     }
 
     /// Whether it is time to [`Wakeups::forget`].

@@ -4,6 +4,7 @@
 //! tables.
 
 use super::Stages;
+use super::lives::Lives;
 use super::sink::Sink;
 use crate::correlate::{ContendedRelease, KindSet, Moment, Releaser, Waking};
 use crate::decode::{Release, SchedWaking};
@@ -12,6 +13,8 @@ use crate::model::{Context, HandOverKind, Timestamp};
 impl Stages {
     /// A waking matters when it hands over the lock that the woken task waits for.
     pub(super) fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
+        let woken = waking.woken;
+        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
         let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let Some(wakeups) = wakeups else { return };
         if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
@@ -54,8 +57,11 @@ impl Stages {
 
     /// Charges waits of whose hand-overs all is known by now, and forgets what nobody needs.
     fn settle(&mut self, now: Timestamp) {
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        Sink { kernel, stacks, attribution, wakeups, tables }.settle(now);
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        Sink { kernel, stacks, tasks, states, attribution, wakeups, tables }.settle(now);
         if let Some(wakeups) = wakeups
             && wakeups.is_full()
         {

@@ -16,8 +16,11 @@ mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod thread_time;
 mod tree;
 mod trust;
+mod unnamed_kind;
+mod user_locks;
 
 pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
@@ -29,5 +32,7 @@ pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
     TaskName,
 };
+pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;
+pub use user_locks::{UserLock, waited};

@@ -13,9 +13,6 @@ use serde_json::Value;
 
 use super::machine::{FILE, LOCKPROF, Machine, median, say, text, word};
 
-/// What makes `record` record who wakes whom.
-const WITH_WAKINGS: &[&str] = &["--blame"];
-
 fn rows(report: &Value) -> &[Value] {
     report["rows"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -34,7 +31,7 @@ fn the_short_threads_of_a_convoy_wait_for_the_long_holder() {
     // on a busy machine the median counts.
     let convoy = ["hammer", "convoy", "--hold", "40ms", "--seconds", "3s"];
     for _ in 0..3 {
-        machine.record(WITH_WAKINGS.iter().chain(&["--", LOCKPROF]).chain(&convoy));
+        machine.record(["--", LOCKPROF].iter().chain(&convoy));
         let report = machine.report(&["--by", "releaser", "--comm", "hammer-short"]);
         let long = wait(&report, |row| row["releaser"]["task"]["comm"] == "hammer-long");
         shares.push(long / wait(&report, |_| true));
@@ -55,7 +52,7 @@ fn the_mmap_hammers_releasers_are_mprotect_and_mincore() {
     let Some(machine) = Machine::or_skip() else { return };
     let mut shares = Vec::new();
     for _ in 0..3 {
-        machine.record(WITH_WAKINGS.iter().chain(&["--", LOCKPROF]).chain(MMAP_SEM));
+        machine.record(["--", LOCKPROF].iter().chain(MMAP_SEM));
         let report = machine.report(&["--blame", "--lock", "mmap_lock"]);
         let at = |row: &Value| row["releaser"]["caller"].as_str().unwrap_or_default().to_owned();
         let known = |row: &Value| at(row) == "do_mprotect_pkey" || at(row).ends_with("sys_mincore");
@@ -126,7 +123,7 @@ fn wakings_of_waiters(file: &Path) -> (usize, usize) {
 #[test]
 fn who_wakes_the_mmap_hammers_waiters_releases_the_lock_or_passes_it_on() {
     let Some(machine) = Machine::or_skip() else { return };
-    machine.record(WITH_WAKINGS.iter().chain(&["--", LOCKPROF]).chain(MMAP_SEM));
+    machine.record(["--", LOCKPROF].iter().chain(MMAP_SEM));
     let (by_lock_code, all) = wakings_of_waiters(&machine.place(FILE));
     say(&format!("{by_lock_code} of {all} wakings of waiters are by code of the lock"));
     assert!(all > 100, "{all} wakings of tasks that wait");
@@ -136,7 +133,7 @@ fn who_wakes_the_mmap_hammers_waiters_releases_the_lock_or_passes_it_on() {
 #[test]
 fn the_releasers_of_the_mmap_hammer_stand_upside_down_on_its_waiters() {
     let Some(machine) = Machine::or_skip() else { return };
-    machine.record(WITH_WAKINGS.iter().chain(&["--", LOCKPROF, "hammer", "mmap-sem"]));
+    machine.record(["--", LOCKPROF, "hammer", "mmap-sem"]);
     let drawn = machine.lockprof(["flamegraph", "--blame", "-o", "blame.svg"]).output().unwrap();
     assert!(drawn.status.success(), "{}", text(&drawn.stderr));
     let picture = std::fs::read_to_string(machine.place("blame.svg")).unwrap();
@@ -148,7 +145,7 @@ fn the_releasers_of_the_mmap_hammer_stand_upside_down_on_its_waiters() {
 #[test]
 fn without_wakings_the_report_says_so() {
     let Some(machine) = Machine::or_skip() else { return };
-    machine.record(["--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "500ms"]);
+    machine.record(["--no-blame", "--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "500ms"]);
     let report = machine.report(&["--by", "releaser"]);
     assert!(report["trust"]["charged_ns"].is_null(), "{report}");
     assert_eq!(rows(&report)[0]["uncharged"], "no_waking");

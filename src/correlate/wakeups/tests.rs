@@ -1,7 +1,7 @@
 //! Hand-overs in bounded memory.
 
 use super::*;
-use crate::model::{Context, LockType, Mode};
+use crate::model::{Context, Cpu, LockType, Mode};
 
 const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
 
@@ -22,6 +22,7 @@ fn wait(begin: u64, end: u64) -> Wait {
         begin: Timestamp(begin),
         end: Timestamp(end),
         nested: Nanos::ZERO,
+        spun: Nanos::ZERO,
         outcome: Outcome::Acquired,
         kernel_stack: StackId(2),
         user_stack: StackId::EMPTY,
