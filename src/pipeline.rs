@@ -13,8 +13,10 @@ use std::cell::RefCell;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking};
+use crate::correlate::{
+    AddressSpaces, Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking,
+};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, MmapLock, SchedWaking};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
@@ -53,6 +55,8 @@ struct Stages {
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// What proves whose mmap_lock an rwsem is.
+    spaces: AddressSpaces,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -90,6 +94,7 @@ impl Pipeline {
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            spaces: AddressSpaces::default(),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -181,6 +186,7 @@ impl Pipeline {
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
+            spaces: &stages.spaces,
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -250,6 +256,7 @@ impl Stages {
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
+            Body::MmapLock(lock) => self.take_mmap_lock(at, &lock),
             _ => self.take_sideband(event),
         }
     }
@@ -277,8 +284,16 @@ impl Stages {
         }
     }
 
+    fn take_mmap_lock(&mut self, at: Moment, event: &MmapLock<'_>) {
+        let inside = self.tables.filter().time.contains(at.time);
+        if inside && self.tasks.in_target(event.who.task, at.pid, at.tid) {
+            self.spaces.mmap_lock(at.time, at.pid, event);
+        }
+    }
+
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
+        self.spaces.apply(event);
         let Stages {
             stacks,
             tasks,

@@ -16,6 +16,7 @@ pub mod perf;
 pub mod procfs;
 pub mod contention;
 pub mod cpu;
+pub mod mmap_lock;
 pub mod sched;
 pub mod sideband;
 pub mod workload;

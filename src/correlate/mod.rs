@@ -3,8 +3,9 @@
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
 //! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
 //! with who let it end. State: the open waits, the book of tasks, what was lost where, and the
-//! hand-overs of the locks that are waited for.
+//! hand-overs of the locks that are waited for; and the address spaces, which prove names of locks.
 
+mod address_spaces;
 mod copies;
 mod counts;
 mod losses;
@@ -16,6 +17,7 @@ mod tasks;
 mod waiting;
 mod wakeups;
 
+pub use address_spaces::AddressSpaces;
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;

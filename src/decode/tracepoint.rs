@@ -6,7 +6,9 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{Begin, Body, End, RawTask, SchedSwitch, SchedWaking};
+use super::event::{
+    Begin, Body, End, MmapLock, MmapLockStep, RawTask, SchedSwitch, SchedWaking,
+};
 use super::reader::unsigned;
 use super::{Callchain, DecodeError};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
@@ -36,6 +38,7 @@ enum Known {
     ContentionEnd { lock: Place, ret: Place },
     SchedWaking { pid: Place },
     SchedSwitch { prev: Place, state: Place, next: Place },
+    MmapLock { step: MmapLockStep, mm: Place, write: Place, success: Option<Place> },
     Unknown,
 }
 
@@ -66,6 +69,12 @@ impl Tracepoint {
                 prev: place("prev_pid")?,
                 state: place("prev_state")?,
                 next: place("next_pid")?,
+            },
+            name if in_system("mmap_lock") && mmap_lock_step(name).is_some() => Known::MmapLock {
+                step: mmap_lock_step(name)?,
+                mm: place("mm")?,
+                write: place("write")?,
+                success: place("success"),
             },
             _ => Known::Unknown,
         };
@@ -111,9 +120,28 @@ impl Tracepoint {
                 next: task(next.read(raw)?),
                 chain,
             }),
+            Known::MmapLock { step, mm, write, success } => {
+                let got = success.map_or(Some(1), |success| success.read(raw))? != 0;
+                Body::MmapLock(MmapLock {
+                    who,
+                    mm: mm.read(raw)?,
+                    step: if got { step } else { MmapLockStep::NotAcquired },
+                    write: write.read(raw)? != 0,
+                    chain,
+                })
+            }
             Known::Unknown => Body::Tracepoint(event, who, chain),
         })
     }
+}
+
+fn mmap_lock_step(name: &str) -> Option<MmapLockStep> {
+    Some(match name {
+        "mmap_lock_start_locking" => MmapLockStep::StartLocking,
+        "mmap_lock_acquire_returned" => MmapLockStep::Acquired,
+        "mmap_lock_released" => MmapLockStep::Released,
+        _ => return None,
+    })
 }
 
 #[inline]

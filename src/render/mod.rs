@@ -12,6 +12,7 @@ mod cells;
 mod csv;
 mod doubts;
 pub mod escape;
+pub mod explain;
 mod flamegraph;
 mod folded;
 mod grid;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 
 use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_names};
-use super::lock_name::LockNames;
+use super::namer::Namer;
 use super::report::{ChargedName, Row, RowKey, Split};
 use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
 use crate::correlate::LockId;
@@ -25,7 +25,7 @@ struct Group {
 }
 
 /// Waiting that is charged to a releaser, of the waits that pass the filter.
-pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter) -> Nanos {
+pub(super) fn charged(sources: &Sources<'_>, names: &Namer<'_>, filter: &Filter) -> Nanos {
     let pieces = passing(sources, names, filter);
     let charged = pieces.filter(|(key, ..)| matches!(key.to, ChargedTo::Releaser(_)));
     charged.map(|(_, cell)| cell.stat.wait()).sum()
@@ -34,7 +34,7 @@ pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter)
 /// Rows of blame. `total`: all waits that pass the filter.
 pub(super) fn rows(
     sources: &Sources<'_>,
-    names: &LockNames,
+    names: &Namer<'_>,
     query: &Query,
     total: &WaitStat,
 ) -> Vec<Row> {
@@ -54,7 +54,7 @@ pub(super) fn rows(
 
 fn passing<'a>(
     sources: &'a Sources<'a>,
-    names: &'a LockNames,
+    names: &'a Namer<'a>,
     filter: &'a Filter,
 ) -> impl Iterator<Item = (&'a BlameKey, Cell<'a>)> {
     let cells = sources.tables.pieces();
@@ -68,7 +68,7 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
-        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
+        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
         key,

@@ -5,10 +5,13 @@
 
 mod blame;
 mod build;
-mod catalogue;
+mod call_path;
+pub mod catalogue;
 mod cpu_stacks;
 mod lock_name;
+mod lock_row;
 mod merge;
+mod namer;
 mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
@@ -20,8 +23,8 @@ pub use build::{Sources, build};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
+    StackShare, TaskName,
 };
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;
