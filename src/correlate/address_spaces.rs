@@ -204,9 +204,8 @@ mod tests {
     #[test]
     fn an_address_space_ends_with_its_last_thread_or_an_exec() {
         let mut spaces = AddressSpaces::default();
-        let ended = |spaces: &AddressSpaces, from, to| {
-            spaces.ended(7, Timestamp(from), Timestamp(to))
-        };
+        let ended =
+            |spaces: &AddressSpaces, from, to| spaces.ended(7, Timestamp(from), Timestamp(to));
         spaces.exec(7, Timestamp(10));
         assert!(ended(&spaces, 9, 10) && !ended(&spaces, 10, 99));
         // The main thread may go first.

@@ -6,9 +6,7 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{
-    Begin, Body, End, MmapLock, MmapLockStep, RawTask, SchedSwitch, SchedWaking,
-};
+use super::event::{Begin, Body, End, MmapLock, MmapLockStep, RawTask, SchedSwitch, SchedWaking};
 use super::reader::unsigned;
 use super::{Callchain, DecodeError};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};

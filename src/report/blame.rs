@@ -25,7 +25,7 @@ struct Group {
 }
 
 /// Waiting that is charged to a releaser, of the waits that pass the filter.
-pub(super) fn charged(sources: &Sources<'_>, names: &Namer<'_>, filter: &Filter) -> Nanos {
+pub(super) fn charged(sources: &Sources<'_>, names: &Namer, filter: &Filter) -> Nanos {
     let pieces = passing(sources, names, filter);
     let charged = pieces.filter(|(key, ..)| matches!(key.to, ChargedTo::Releaser(_)));
     charged.map(|(_, cell)| cell.stat.wait()).sum()
@@ -34,7 +34,7 @@ pub(super) fn charged(sources: &Sources<'_>, names: &Namer<'_>, filter: &Filter)
 /// Rows of blame. `total`: all waits that pass the filter.
 pub(super) fn rows(
     sources: &Sources<'_>,
-    names: &Namer<'_>,
+    names: &Namer,
     query: &Query,
     total: &WaitStat,
 ) -> Vec<Row> {
@@ -54,7 +54,7 @@ pub(super) fn rows(
 
 fn passing<'a>(
     sources: &'a Sources<'a>,
-    names: &'a Namer<'a>,
+    names: &'a Namer,
     filter: &'a Filter,
 ) -> impl Iterator<Item = (&'a BlameKey, Cell<'a>)> {
     let cells = sources.tables.pieces();

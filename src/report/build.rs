@@ -143,13 +143,13 @@ pub(super) fn wrapper_names<'a>(
 
 pub(super) fn cell<'a>(
     sources: &Sources<'a>,
-    names: &Namer<'a>,
+    names: &Namer,
     key: &'a CellKey,
     stat: &'a WaitStat,
 ) -> Cell<'a> {
     let caller = caller(sources, key);
     let site = facts(sources, key).map(|facts| &facts.site);
-    let lock = names.name(sources, key, stat);
+    let lock = names.name(sources, key);
     Cell {
         key,
         stat,
@@ -218,12 +218,7 @@ fn named(cells: &[Cell<'_>], charged: Option<Nanos>) -> Named {
     }
 }
 
-fn rows<'a>(
-    sources: &Sources<'a>,
-    names: &Namer<'a>,
-    cells: &[Cell<'_>],
-    query: &Query,
-) -> Vec<Row> {
+fn rows(sources: &Sources<'_>, names: &Namer, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
     let owners = Owners::of(cells);
     let mut groups: HashMap<RowKey, Vec<&Cell<'_>>> = HashMap::new();
     for cell in cells {
@@ -271,7 +266,8 @@ fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks:
         stat.merge(cell.stat);
         splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
     }
-    let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
+    let splits =
+        splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
     Row { key, stat, splits, stacks, hold: None }
 }

@@ -20,7 +20,7 @@ use super::catalogue::{Claim, Entry, Scope};
 use super::{LockName, NameEvidence};
 use crate::correlate::AddressSpaces;
 use crate::kernel::Kernel;
-use crate::model::{LockAddr, LockKind, LockType, Nanos, TimeRange, Timestamp};
+use crate::model::{LockAddr, LockKind, LockType, TimeRange, Timestamp};
 
 /// No `mmap_lock` lies further inside its `mm_struct`.
 const MM_REACH: u64 = 8192;
@@ -37,7 +37,6 @@ pub(super) struct Evidence<'a> {
     pub(super) pid: i32,
     /// From the first begin to the last end; `None` when unknown.
     pub(super) seen: Option<TimeRange>,
-    pub(super) wait: Nanos,
 }
 
 /// What a lock is called, and which one it is.
@@ -54,7 +53,7 @@ type LockKey = (LockAddr, LockKind);
 
 /// An address for as long as it is one lock.
 #[derive(Clone, Debug)]
-struct Life<'a> {
+struct Life {
     from: Timestamp,
     to: Timestamp,
     name: LifeName,
@@ -62,9 +61,6 @@ struct Life<'a> {
     owners: Vec<i32>,
     /// `mmap_lock` events prove it.
     by_events: bool,
-    /// Where it was waited for longest.
-    caller: Option<&'a str>,
-    wait: Nanos,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +77,9 @@ enum LifeName {
 
 /// Names of the locks of one report.
 #[derive(Debug, Default)]
-pub(super) struct LockNames<'a> {
+pub(super) struct LockNames {
     release: String,
-    lives: BTreeMap<LockKey, Vec<Life<'a>>>,
+    lives: BTreeMap<LockKey, Vec<Life>>,
     /// The only lock that a process has of an entry; `None` when there are several.
     of_process: HashMap<(&'static str, i32), Option<LockAddr>>,
     /// The same for locks of which the kernel has one.
@@ -92,13 +88,13 @@ pub(super) struct LockNames<'a> {
     offset: Option<u64>,
 }
 
-impl<'a> LockNames<'a> {
+impl LockNames {
     /// Learns from all waits of the recording; names follow from all of them together.
-    pub(super) fn learn(
+    pub(super) fn learn<'a>(
         evidence: impl Iterator<Item = Evidence<'a>>,
         spaces: &AddressSpaces,
         release: &str,
-    ) -> LockNames<'a> {
+    ) -> LockNames {
         let mut by_lock: BTreeMap<LockKey, Vec<Evidence<'a>>> = BTreeMap::new();
         for wait in evidence {
             if let Some(lock) = wait.lock {
@@ -117,7 +113,7 @@ impl<'a> LockNames<'a> {
     }
 
     /// What the lock that was waited for is called.
-    pub(super) fn name(&self, wait: &Evidence<'a>, kernel: &Kernel) -> Named {
+    pub(super) fn name(&self, wait: &Evidence<'_>, kernel: &Kernel) -> Named {
         let found = match wait.lock {
             Some(lock) => self.of_address(lock, wait, kernel),
             None => self.of_path(wait),
@@ -130,7 +126,11 @@ impl<'a> LockNames<'a> {
             }
             _ => None,
         };
-        let caller = || Named { name: of_caller(wait.lock_type.kind, wait.caller), addr: wait.lock, owner: None };
+        let caller = || Named {
+            name: of_caller(wait.lock_type.kind, wait.caller),
+            addr: wait.lock,
+            owner: None,
+        };
         found.or_else(sort).unwrap_or_else(caller)
     }
 
@@ -139,7 +139,7 @@ impl<'a> LockNames<'a> {
         lock.0.checked_sub(self.offset?)
     }
 
-    fn of_address(&self, lock: LockAddr, wait: &Evidence<'a>, kernel: &Kernel) -> Option<Named> {
+    fn of_address(&self, lock: LockAddr, wait: &Evidence<'_>, kernel: &Kernel) -> Option<Named> {
         let named = |name, evidence| Named {
             name: LockName { name, evidence },
             addr: Some(lock),
@@ -170,7 +170,7 @@ impl<'a> LockNames<'a> {
     }
 
     /// The lock that this one is the `wait_lock` of.
-    fn around(&self, lock: LockAddr, wait: &Evidence<'a>) -> Option<(String, Option<i32>)> {
+    fn around(&self, lock: LockAddr, wait: &Evidence<'_>) -> Option<(String, Option<i32>)> {
         let spins = matches!(wait.lock_type.kind, LockKind::Spinlock | LockKind::RtMutex);
         let mut places = WAIT_LOCKS.iter().filter(|_| spins);
         places.find_map(|(kind, offsets)| {
@@ -178,9 +178,9 @@ impl<'a> LockNames<'a> {
                 let outer = LockAddr(lock.0.checked_sub(*offset)?);
                 let life = at(self.lives.get(&(outer, *kind))?, wait.seen)?;
                 let whole = match life.name {
-                    LifeName::Lock(entry) => entry.name_on(&self.release).to_owned(),
-                    LifeName::Sort(entry) if entry.scope != Scope::Other => entry.name.to_owned(),
-                    _ => of_caller(*kind, life.caller).name,
+                    LifeName::Lock(entry) => entry.name_on(&self.release),
+                    LifeName::Sort(entry) if entry.scope != Scope::Other => entry.name,
+                    _ => return None,
                 };
                 Some((format!("{whole}.wait_lock"), life.owners.first().copied()))
             })
@@ -188,7 +188,7 @@ impl<'a> LockNames<'a> {
     }
 
     /// Waits without an address (CPU samples) at a path that takes one lock only.
-    fn of_path(&self, wait: &Evidence<'a>) -> Option<Named> {
+    fn of_path(&self, wait: &Evidence<'_>) -> Option<Named> {
         let Claim::Lock { entry, of_another } = wait.claim else { return None };
         let addr = match entry.scope {
             Scope::Process if !of_another => {
@@ -201,7 +201,8 @@ impl<'a> LockNames<'a> {
             Some(lives) if lives.iter().all(|life| life.by_events) => NameEvidence::Events,
             _ => NameEvidence::Path,
         };
-        let owner = (entry.scope == Scope::Process && !of_another && wait.pid > 0).then_some(wait.pid);
+        let owner =
+            (entry.scope == Scope::Process && !of_another && wait.pid > 0).then_some(wait.pid);
         let name = entry.name_on(&self.release).to_owned();
         Some(Named { name: LockName { name, evidence }, addr, owner })
     }
@@ -216,13 +217,14 @@ impl<'a> LockNames<'a> {
         Some(Named { name: LockName { name, evidence }, addr, owner: None })
     }
 
-    fn life(&self, wait: &Evidence<'a>) -> Option<&Life<'a>> {
+    fn life(&self, wait: &Evidence<'_>) -> Option<&Life> {
         at(self.lives.get(&(wait.lock?, wait.lock_type.kind))?, wait.seen)
     }
 
     /// Marks what `mmap_lock` events prove: rwsems at their offset in an `mm_struct` that was seen.
     fn prove(&mut self, spaces: &AddressSpaces) {
-        let (Some(offset), Some(entry)) = (self.offset, super::catalogue::entry("mmap_lock")) else {
+        let (Some(offset), Some(entry)) = (self.offset, super::catalogue::entry("mmap_lock"))
+        else {
             return;
         };
         for (mm, pid) in spaces.users() {
@@ -268,14 +270,11 @@ impl<'a> LockNames<'a> {
 /// count, owner and osq (`struct rw_semaphore`), after the owner (`struct mutex`), first
 /// (`struct semaphore`, `struct rt_mutex_base`). Sources: `include/linux/{rwsem,mutex_types,mutex,
 /// semaphore,rtmutex}.h`.
-const WAIT_LOCKS: [(LockKind, &[u64]); 3] = [
-    (LockKind::Rwsem, &[0x10, 0x14]),
-    (LockKind::Mutex, &[0x8]),
-    (LockKind::Semaphore, &[0x0]),
-];
+const WAIT_LOCKS: [(LockKind, &[u64]); 3] =
+    [(LockKind::Rwsem, &[0x10, 0x14]), (LockKind::Mutex, &[0x8]), (LockKind::Semaphore, &[0x0])];
 
 /// The life that a moment lies in, or the nearest before it.
-fn at<'l, 'a>(lives: &'l [Life<'a>], seen: Option<TimeRange>) -> Option<&'l Life<'a>> {
+fn at(lives: &[Life], seen: Option<TimeRange>) -> Option<&Life> {
     match (lives, seen) {
         ([only], _) => Some(only),
         (_, None) => None,
@@ -284,8 +283,8 @@ fn at<'l, 'a>(lives: &'l [Life<'a>], seen: Option<TimeRange>) -> Option<&'l Life
 }
 
 /// Cuts the waits for one address, in order of time, into lives.
-fn lives<'a>(waits: &[Evidence<'a>], spaces: &AddressSpaces) -> Vec<Life<'a>> {
-    let mut lives: Vec<Life<'a>> = Vec::new();
+fn lives(waits: &[Evidence<'_>], spaces: &AddressSpaces) -> Vec<Life> {
+    let mut lives: Vec<Life> = Vec::new();
     for wait in waits {
         match lives.last_mut() {
             Some(life) if life.goes_on(wait, spaces) => life.learn(wait),
@@ -295,8 +294,8 @@ fn lives<'a>(waits: &[Evidence<'a>], spaces: &AddressSpaces) -> Vec<Life<'a>> {
     lives
 }
 
-impl<'a> Life<'a> {
-    fn new(wait: &Evidence<'a>) -> Life<'a> {
+impl Life {
+    fn new(wait: &Evidence<'_>) -> Life {
         let seen = wait.seen.unwrap_or(TimeRange { from: Timestamp(0), to: Timestamp(0) });
         let mut life = Life {
             from: seen.from,
@@ -304,16 +303,15 @@ impl<'a> Life<'a> {
             name: LifeName::Unknown,
             owners: Vec::new(),
             by_events: false,
-            caller: wait.caller,
-            wait: Nanos::ZERO,
         };
         life.learn(wait);
         life
     }
 
     /// Whether the lock is still the one it was when somebody waits for it again.
-    fn goes_on(&self, wait: &Evidence<'a>, spaces: &AddressSpaces) -> bool {
-        let (LifeName::Lock(known), Claim::Lock { entry, of_another }) = (self.name, wait.claim) else {
+    fn goes_on(&self, wait: &Evidence<'_>, spaces: &AddressSpaces) -> bool {
+        let (LifeName::Lock(known), Claim::Lock { entry, of_another }) = (self.name, wait.claim)
+        else {
             return true;
         };
         let from = wait.seen.map_or(self.to, |seen| seen.from);
@@ -327,11 +325,8 @@ impl<'a> Life<'a> {
         same || known.scope == Scope::Global || from <= self.to
     }
 
-    fn learn(&mut self, wait: &Evidence<'a>) {
+    fn learn(&mut self, wait: &Evidence<'_>) {
         self.to = self.to.max(wait.seen.map_or(self.to, |seen| seen.to));
-        if wait.wait > self.wait {
-            (self.wait, self.caller) = (wait.wait, wait.caller);
-        }
         self.name = match (self.name, wait.claim) {
             (LifeName::Conflict, _) => LifeName::Conflict,
             (name, Claim::Unknown) => name,
@@ -394,4 +389,182 @@ fn of_caller(kind: LockKind, caller: Option<&str>) -> LockName {
         None => format!("{kind} @ [unknown]"),
     };
     LockName { name, evidence: NameEvidence::Caller }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Body, Callchain, Event, MmapLock, MmapLockStep, RawTask, TaskChange};
+    use crate::model::Mode;
+    use crate::report::call_path::CallPath;
+    use crate::report::catalogue::claim;
+
+    const RWSEM: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
+    const MUTEX: LockType = LockType::new(LockKind::Mutex, Mode::Exclusive);
+    const SPINLOCK: LockType = LockType::new(LockKind::Spinlock, Mode::Exclusive);
+    const P: i32 = 7;
+    const Q: i32 = 8;
+
+    /// A wait of process `P` at time 10.
+    fn wait(lock: u64, lock_type: LockType, caller: &str) -> Evidence<'_> {
+        Evidence {
+            lock: Some(LockAddr(lock)),
+            lock_type,
+            caller: Some(caller),
+            claim: claim(lock_type, &CallPath::made_up(&[caller], 1)),
+            pid: P,
+            seen: Some(TimeRange { from: Timestamp(10), to: Timestamp(11) }),
+        }
+    }
+
+    fn later<'a>(from: u64, pid: i32, wait: Evidence<'a>) -> Evidence<'a> {
+        let seen = Some(TimeRange { from: Timestamp(from), to: Timestamp(from + 1) });
+        Evidence { pid, seen, ..wait }
+    }
+
+    fn exit(pid: i32, time: u64) -> Event<'static> {
+        let change = TaskChange { pid, tid: pid, parent_pid: 1, parent_tid: 1 };
+        Event {
+            time: Timestamp(time),
+            cpu: None,
+            pid,
+            tid: pid,
+            instance: 0,
+            offset: 0,
+            body: Body::Exit(change),
+        }
+    }
+
+    fn named(waits: &[Evidence<'_>], spaces: &AddressSpaces) -> Vec<Named> {
+        let names = LockNames::learn(waits.iter().copied(), spaces, "6.18");
+        waits.iter().map(|wait| names.name(wait, &Kernel::default())).collect()
+    }
+
+    fn names(waits: &[Evidence<'_>]) -> Vec<String> {
+        let named = named(waits, &AddressSpaces::default());
+        named.into_iter().map(|named| named.name.name).collect()
+    }
+
+    #[test]
+    fn a_path_that_takes_no_other_rwsem_names_the_mmap_lock_its_owner_and_its_wait_lock() {
+        let waits = [
+            wait(0x1000, RWSEM, "do_mprotect_pkey"),
+            wait(0x1000, RWSEM, "exit_mmap"),
+            wait(0x1014, SPINLOCK, "do_mprotect_pkey"),
+            wait(0x2000, SPINLOCK, "do_mprotect_pkey"),
+        ];
+        assert_eq!(
+            names(&waits),
+            ["mmap_lock", "mmap_lock", "mmap_lock.wait_lock", "spinlock @ do_mprotect_pkey"]
+        );
+        let owners = named(&waits, &AddressSpaces::default());
+        assert_eq!(
+            owners.iter().map(|n| n.owner).collect::<Vec<_>>(),
+            [Some(P), Some(P), Some(P), None]
+        );
+    }
+
+    #[test]
+    fn only_the_wait_lock_is_inside_a_lock() {
+        let waits = [
+            wait(0x1000, MUTEX, "pipe_read"),
+            wait(0x1008, SPINLOCK, "pipe_read"),
+            // The lock of a wait queue behind the mutex.
+            wait(0x1020, SPINLOCK, "some_function"),
+            wait(0x3000, MUTEX, "some_driver"),
+            wait(0x3008, SPINLOCK, "some_driver"),
+        ];
+        assert_eq!(
+            names(&waits),
+            [
+                "pipe mutex",
+                "pipe mutex.wait_lock",
+                "spinlock @ some_function",
+                "mutex @ some_driver",
+                "spinlock @ some_driver"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_contradiction_leaves_the_address_unnamed() {
+        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), wait(0x1000, RWSEM, "path_openat")];
+        assert_eq!(names(&waits), ["rwsem @ do_mprotect_pkey", "rwsem @ path_openat"]);
+        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), wait(0x1000, RWSEM, "xfs_any")];
+        assert_eq!(names(&waits), ["rwsem @ do_mprotect_pkey", "rwsem @ xfs_any"]);
+    }
+
+    #[test]
+    fn a_name_ends_with_its_owner_and_not_before() {
+        let waits = [
+            wait(0x1000, RWSEM, "do_mprotect_pkey"),
+            later(30, Q, wait(0x1000, RWSEM, "path_openat")),
+            later(40, Q, wait(0x1000, RWSEM, "some_function")),
+        ];
+        let mut spaces = AddressSpaces::default();
+        let words = |spaces: &AddressSpaces| -> Vec<String> {
+            named(&waits, spaces).into_iter().map(|named| named.name.name).collect()
+        };
+        assert_eq!(words(&spaces)[..2], ["rwsem @ do_mprotect_pkey", "rwsem @ path_openat"]);
+        spaces.apply(&exit(P, 20));
+        assert_eq!(words(&spaces), ["mmap_lock", "i_rwsem", "i_rwsem"]);
+    }
+
+    #[test]
+    fn an_mm_struct_that_is_used_again_has_another_owner() {
+        let of_q = later(30, Q, wait(0x1000, RWSEM, "do_mprotect_pkey"));
+        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), of_q];
+        let mut spaces = AddressSpaces::default();
+        spaces.apply(&exit(P, 20));
+        let owners: Vec<_> = named(&waits, &spaces).into_iter().map(|named| named.owner).collect();
+        assert_eq!(owners, [Some(P), Some(Q)]);
+    }
+
+    #[test]
+    fn an_ambiguous_path_alone_proves_nothing() {
+        assert_eq!(names(&[wait(0x1000, RWSEM, "dup_mmap")]), ["rwsem @ dup_mmap"]);
+    }
+
+    #[test]
+    fn a_sample_is_of_the_only_mmap_lock_of_its_process() {
+        let sample = Evidence { lock: None, ..wait(0, RWSEM, "do_mprotect_pkey") };
+        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), sample];
+        let addr = |waits: &[Evidence<'_>]| named(waits, &AddressSpaces::default())[1].addr;
+        assert_eq!(addr(&waits), Some(LockAddr(0x1000)));
+        // Of two nobody knows which; another process has another one.
+        assert_eq!(addr(&[waits[0], sample, wait(0x2000, RWSEM, "do_madvise")]), None);
+        assert_eq!(addr(&[waits[0], Evidence { pid: Q, ..sample }]), None);
+        // A process has many inodes.
+        let inode = wait(0x1000, RWSEM, "path_openat");
+        assert_eq!(addr(&[inode, Evidence { lock: None, ..inode }]), None);
+    }
+
+    #[test]
+    fn mmap_lock_events_prove_by_pointer_and_offset() {
+        let mut spaces = AddressSpaces::default();
+        let who = RawTask::default();
+        let mut locks = |pid, mm| {
+            let (step, chain) = (MmapLockStep::StartLocking, Callchain::default());
+            spaces.mmap_lock(Timestamp(5), pid, &MmapLock { who, mm, step, write: true, chain });
+        };
+        locks(P, 0x10_0000);
+        locks(Q, 0x20_0000);
+        let waits = [
+            wait(0x10_0078, RWSEM, "do_mprotect_pkey"),
+            // No path of this one says what it is.
+            later(10, Q, wait(0x20_0078, RWSEM, "dup_mmap")),
+            wait(0x30_0078, RWSEM, "dup_mmap"),
+        ];
+        let named = named(&waits, &spaces);
+        let words: Vec<_> =
+            named.iter().map(|n| (n.name.name.as_str(), n.name.evidence, n.owner)).collect();
+        assert_eq!(
+            words,
+            [
+                ("mmap_lock", NameEvidence::Events, Some(P)),
+                ("mmap_lock", NameEvidence::Events, Some(Q)),
+                ("rwsem @ dup_mmap", NameEvidence::Caller, None)
+            ]
+        );
+    }
 }

@@ -14,6 +14,9 @@ use super::report::{LockName, NameEvidence, Row, TaskName};
 use crate::correlate::Tasks;
 use crate::model::{GroupBy, LockAddr, LockKind, Mode, Nanos, Stat};
 
+/// One lock: its address, its kind, whose it is.
+type Lock = (LockAddr, LockKind, Option<i32>);
+
 /// A lock that is named only by where it is taken has as many names as places: the one that waits
 /// most stands for it.
 pub(super) fn one_name_a_lock(cells: &mut [Cell<'_>]) {
@@ -25,8 +28,7 @@ pub(super) fn one_name_a_lock(cells: &mut [Cell<'_>]) {
             *waits.entry((lock, cell.lock.clone())).or_default() += cell.stat.wait();
         }
     }
-    let mut best: HashMap<(LockAddr, LockKind, Option<i32>), (Nanos, Reverse<LockName>)> =
-        HashMap::new();
+    let mut best: HashMap<Lock, (Nanos, Reverse<LockName>)> = HashMap::new();
     for ((lock, name), wait) in waits {
         let this = (wait, Reverse(name));
         let most = best.entry(lock).or_insert_with(|| this.clone());
@@ -68,12 +70,7 @@ impl Owners {
 }
 
 /// Puts beside the waits of each row how long its lock was held.
-pub(super) fn add_holds<'a>(
-    sources: &Sources<'a>,
-    names: &Namer<'a>,
-    by: GroupBy,
-    rows: &mut [Row],
-) {
+pub(super) fn add_holds(sources: &Sources<'_>, names: &Namer, by: GroupBy, rows: &mut [Row]) {
     if by != GroupBy::Lock {
         return;
     }

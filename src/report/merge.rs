@@ -91,12 +91,17 @@ impl Row {
 }
 
 fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
-    merge_by(own, other, |split| split.lock_type, |own, new| {
-        own.stat.merge(&new.stat);
-        if let Some(hold) = &new.hold {
-            own.hold.get_or_insert_default().merge(hold);
-        }
-    });
+    merge_by(
+        own,
+        other,
+        |split| split.lock_type,
+        |own, new| {
+            own.stat.merge(&new.stat);
+            if let Some(hold) = &new.hold {
+                own.hold.get_or_insert_default().merge(hold);
+            }
+        },
+    );
     own.sort_by_key(|split| split.lock_type);
 }
 

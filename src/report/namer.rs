@@ -12,31 +12,31 @@ use super::call_path::CallPath;
 use super::catalogue::{self, Claim};
 use super::lock_name::{Evidence, LockNames, Named};
 use crate::analyse::{CellKey, StackKey, TaskKey};
-use crate::model::{LockAddr, LockType, Mode, Nanos, Stat, WaitStat};
+use crate::model::{Context, LockAddr, LockType, Mode, Stat};
 
 type Claims = HashMap<(StackKey, LockType), Claim>;
 
 /// Names of the locks of one report.
 #[derive(Debug)]
-pub(super) struct Namer<'a> {
-    names: LockNames<'a>,
+pub(super) struct Namer {
+    names: LockNames,
     claims: RefCell<Claims>,
 }
 
-impl<'a> Namer<'a> {
+impl Namer {
     /// Learns from all waits of the recording, whatever the query filters.
-    pub(super) fn learn(sources: &Sources<'a>) -> Namer<'a> {
+    pub(super) fn learn(sources: &Sources<'_>) -> Namer {
         let claims = RefCell::default();
         let waits = sources.tables.waits();
-        let evidence = waits.map(|(key, stat)| evidence(sources, &claims, key, stat.wait()));
+        let evidence = waits.map(|(key, _)| evidence(sources, &claims, key));
         let release = &sources.origin.host.release;
         let names = LockNames::learn(evidence, sources.spaces, release);
         Namer { names, claims }
     }
 
     /// The lock that the waits of `key` were for.
-    pub(super) fn name(&self, sources: &Sources<'a>, key: &CellKey, stat: &WaitStat) -> Named {
-        let evidence = evidence(sources, &self.claims, key, stat.wait());
+    pub(super) fn name(&self, sources: &Sources<'_>, key: &CellKey) -> Named {
+        let evidence = evidence(sources, &self.claims, key);
         self.names.name(&evidence, sources.kernel)
     }
 
@@ -44,7 +44,7 @@ impl<'a> Namer<'a> {
     /// `others` are the processes that its lock belonged to at other times.
     pub(super) fn hold(
         &self,
-        sources: &Sources<'a>,
+        sources: &Sources<'_>,
         lock: LockAddr,
         mode: Mode,
         others: &[i32],
@@ -54,21 +54,14 @@ impl<'a> Namer<'a> {
     }
 }
 
-fn evidence<'a>(
-    sources: &Sources<'a>,
-    claims: &RefCell<Claims>,
-    key: &CellKey,
-    wait: Nanos,
-) -> Evidence<'a> {
+fn evidence<'a>(sources: &Sources<'a>, claims: &RefCell<Claims>, key: &CellKey) -> Evidence<'a> {
     let find = || {
         let Sources { kernel, stacks, attribution, .. } = sources;
         catalogue::claim(key.lock_type, &CallPath::of(key.kernel, kernel, stacks, attribution))
     };
     let claim = *claims.borrow_mut().entry((key.kernel, key.lock_type)).or_insert_with(find);
     let pid = match key.task {
-        TaskKey::Task(task) if key.context == crate::model::Context::Task => {
-            sources.tasks.info(task).pid
-        }
+        TaskKey::Task(task) if key.context == Context::Task => sources.tasks.info(task).pid,
         _ => 0,
     };
     Evidence {
@@ -78,6 +71,5 @@ fn evidence<'a>(
         claim,
         pid,
         seen: sources.tables.seen(key),
-        wait,
     }
 }

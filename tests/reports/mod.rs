@@ -54,6 +54,7 @@ fn key() -> RowKey {
         wrappers: Vec::new(),
         lock: None,
         lock_addr: None,
+        lock_owner: None,
         task: None,
         releaser: None,
     }
