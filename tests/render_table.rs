@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 fn table(width: usize) -> Table {
     let next = ["lockprof report --by lock", "lockprof flamegraph -o lockprof.svg"];
-    Table { width, color: false, next: next.map(String::from).into() }
+    Table { width, color: false, next: next.map(String::from).into(), ..Table::default() }
 }
 
 /// Lines from the titles of the columns to the end of the table.

@@ -13,6 +13,7 @@ mod csv;
 mod doubts;
 pub mod escape;
 pub mod explain;
+mod findings;
 mod flamegraph;
 mod folded;
 mod grid;
@@ -29,6 +30,7 @@ mod tree;
 pub mod units;
 
 pub use csv::Csv;
+pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;
 pub use folded::{Folded, Weight};
 pub use json::{Json, SCHEMA, SCHEMA_VERSION};

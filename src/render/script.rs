@@ -128,7 +128,7 @@ fn raw_task(body: &Body<'_>) -> Option<RawTask> {
 fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
         Body::ContentionBegin(begin) => begin.chain,
-        Body::ContentionEnd(end) => end.chain,
+        Body::ContentionEnd(end) => end.chain.split(),
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
         Body::MmapLock(event) => event.chain,

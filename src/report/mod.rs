@@ -8,6 +8,7 @@ mod build;
 mod call_path;
 pub mod catalogue;
 mod cpu_stacks;
+mod findings;
 mod lock_name;
 mod lock_row;
 mod merge;
@@ -20,6 +21,7 @@ mod tree;
 mod trust;
 
 pub use build::{Sources, build};
+pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{
