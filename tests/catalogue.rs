@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
 
 use lockprof::kernel::{Kernel, Places, Wanted, find};
 use lockprof::report::catalogue::{Path, Step, entries, syscall};
@@ -15,7 +16,11 @@ const INLINED: &str = "inlined";
 fn kernels() -> Vec<Kernel> {
     let folders = fs::read_dir("tests/fixtures/recordings").unwrap();
     let lists = folders.map(|folder| folder.unwrap().path().join("kallsyms.xz"));
-    lists.filter(|list| list.exists()).map(|list| kernel(list)).collect()
+    let lists: Vec<PathBuf> = lists.filter(|list| list.exists()).collect();
+    thread::scope(|scope| {
+        let threads: Vec<_> = lists.into_iter().map(|list| scope.spawn(|| kernel(list))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 fn kernel(kallsyms: PathBuf) -> Kernel {
@@ -46,20 +51,18 @@ fn unknown(kernels: &[Kernel], path: &Path) -> Vec<String> {
 fn every_function_of_a_path_is_in_a_real_kernel_or_says_why_not() {
     let kernels = kernels();
     assert_eq!(kernels.len(), 7);
-    for entry in entries() {
-        for path in &entry.paths {
-            let unknown = unknown(&kernels, path);
-            match path.only {
-                None => assert!(unknown.is_empty(), "{}: {unknown:?}", entry.name),
-                Some(why) => assert!(
-                    !unknown.is_empty(),
-                    "{}: {:?} is there, and marked {why}",
-                    entry.name,
-                    path.steps
-                ),
+    let mut bad = Vec::new();
+    for (entry, path) in entries().flat_map(|entry| entry.paths.iter().map(move |p| (entry, p))) {
+        let unknown = unknown(&kernels, path);
+        match path.only {
+            None if !unknown.is_empty() => bad.push(format!("{}: no {unknown:?}", entry.name)),
+            Some(why) if unknown.is_empty() => {
+                bad.push(format!("{}: {:?} is there, and marked {why}", entry.name, path.steps));
             }
+            _ => {}
         }
     }
+    assert!(bad.is_empty(), "{bad:#?}");
 }
 
 #[test]
