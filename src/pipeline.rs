@@ -16,8 +16,8 @@ use std::cell::RefCell;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, StackPair, Tasks, Wakeups};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, TaskChange};
+use crate::correlate::{AddressSpaces, Copies, Correlate, Moment, StackPair, Tasks, Wakeups};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, MmapLock, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
@@ -62,6 +62,8 @@ struct Stages {
     lives: Option<Lives>,
     /// Records that come through rings of their own.
     apart: Apart,
+    /// What proves whose mmap_lock an rwsem is.
+    spaces: AddressSpaces,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -101,6 +103,7 @@ impl Pipeline {
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
             lives: Lives::new(recorded),
             apart: recorded::apart(&origin),
+            spaces: AddressSpaces::default(),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -196,6 +199,7 @@ impl Pipeline {
             sched_missing: stages.apart.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             chains: stages.wakeups.as_ref().map(Wakeups::chains),
+            spaces: &stages.spaces,
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -286,12 +290,21 @@ impl Stages {
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
             Body::ContendedRelease(release) => self.take_release(at, &release),
+            Body::MmapLock(lock) => self.take_mmap_lock(at, &lock),
             _ => self.take_sideband(event),
+        }
+    }
+
+    fn take_mmap_lock(&mut self, at: Moment, event: &MmapLock<'_>) {
+        let inside = self.tables.filter().time.contains(at.time);
+        if inside && self.tasks.in_target(event.who.task, at.pid, at.tid) {
+            self.spaces.mmap_lock(at.time, at.pid, event);
         }
     }
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
+        self.spaces.apply(event);
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),

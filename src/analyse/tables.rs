@@ -62,12 +62,39 @@ pub struct CpuKey {
     pub task: Option<TaskRef>,
 }
 
+/// What a cell counts, and when.
+#[derive(Debug, Default)]
+struct Cell {
+    stat: WaitStat,
+    /// From the first begin to the last end.
+    seen: Option<TimeRange>,
+}
+
+impl Cell {
+    #[inline]
+    fn see(&mut self, from: Timestamp, to: Timestamp) {
+        let seen = self.seen.get_or_insert(TimeRange { from, to });
+        *seen = TimeRange { from: seen.from.min(from), to: seen.to.max(to) };
+    }
+
+    fn wait(&self) -> Nanos {
+        self.stat.wait()
+    }
+
+    fn merge(&mut self, other: &Cell) {
+        self.stat.merge(&other.stat);
+        if let Some(seen) = other.seen {
+            self.see(seen.from, seen.to);
+        }
+    }
+}
+
 /// Sums by key.
 #[derive(Debug, Default)]
 pub struct Tables {
     detail: Detail,
     filter: WaitFilter,
-    waits: HashMap<CellKey, WaitStat>,
+    waits: HashMap<CellKey, Cell>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
@@ -98,7 +125,9 @@ impl Tables {
         if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
             return;
         }
-        let stat = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        cell.see(wait.begin, wait.end);
+        let stat = &mut cell.stat;
         match wait.outcome {
             Outcome::Open => {
                 stat.open_time += own;
@@ -147,7 +176,9 @@ impl Tables {
                 task: TaskKey::Task(sample.task),
                 context: facts.context,
             };
-            self.waits.entry(key).or_default().spun.merge(one);
+            let cell = self.waits.entry(key).or_default();
+            cell.see(sample.time, sample.time);
+            cell.stat.spun.merge(one);
             self.make_room(site);
         }
         if self.detail.cpu_stacks {
@@ -310,12 +341,17 @@ impl Tables {
 
     /// All cells, in no order.
     pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
-        self.waits.iter()
+        self.waits.iter().map(|(key, cell)| (key, &cell.stat))
+    }
+
+    /// From the first begin to the last end of the waits of a cell.
+    pub fn seen(&self, key: &CellKey) -> Option<TimeRange> {
+        self.waits.get(key)?.seen
     }
 
     /// The cell of a key.
     pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
-        self.waits.get_key_value(key)
+        self.waits.get_key_value(key).map(|(key, cell)| (key, &cell.stat))
     }
 
     /// CPU samples by stack, in no order.
@@ -362,8 +398,8 @@ impl Tables {
             return;
         }
         let parent = |key: CellKey| key.parent(&site);
-        let (limit, weight) = (self.detail.cells, WaitStat::wait);
-        self.folded += fold(&mut self.waits, limit, parent, weight, WaitStat::merge);
+        let limit = self.detail.cells;
+        self.folded += fold(&mut self.waits, limit, parent, Cell::wait, Cell::merge);
     }
 }
 

@@ -8,6 +8,7 @@ use lockprof_collectors::Collector;
 use lockprof_collectors::contended_release::{ContendedRelease, RELEASE};
 use lockprof_collectors::contention::Contention;
 use lockprof_collectors::cpu::{Cpu, CpuEvent};
+use lockprof_collectors::mmap_lock::MmapLock;
 use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope};
 use lockprof_collectors::procfs::ProcError;
 use lockprof_collectors::procfs::system::{System, parse_cpus};
@@ -15,7 +16,7 @@ use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
 use lockprof_collectors::sched::Sched;
 use lockprof_collectors::sideband::Sideband;
 
-use super::args::RecordArgs;
+use super::args::{Collect, RecordArgs};
 use super::checks::mount_tracefs;
 
 /// Inherited events for a task, above which a command is followed system-wide instead.
@@ -226,6 +227,7 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
             collectors.push(Box::new(ContendedRelease { stacks: args.release_stacks }));
         }
     }
+    collectors.extend(mmap_lock(args).map(|collector| Box::new(collector) as Box<dyn Collector>));
     if !args.no_cpu {
         let frequency = args.frequency as u32;
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
@@ -238,7 +240,9 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
             Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
                 continue;
             }
-            Err(TracefsError::NoTracepoint { name }) if name != RELEASE && !args.no_cpu => {
+            Err(TracefsError::NoTracepoint { name })
+                if name != RELEASE && !args.no_cpu && !is_asked_for(&name) =>
+            {
                 collected.notes.push(match collector.name() {
                     Sched::NAME => format!(
                         "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
@@ -260,7 +264,25 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
         collected.events.extend(collector.events(&formats)?);
         collected.collectors.push(collector.name().to_owned());
     }
+    if args.collect.contains(&Collect::MmapLockHolds) {
+        collected.notes.push(
+            "every use of an mmap_lock was recorded (--collect mmap-lock-holds), while it was held: \
+             what maps memory all the time runs at half its speed, and waits are longer than without"
+                .into(),
+        );
+    }
     Ok(collected)
+}
+
+/// `--collect`: holds are proof, too.
+fn mmap_lock(args: &RecordArgs) -> Option<MmapLock> {
+    let holds = args.collect.contains(&Collect::MmapLockHolds);
+    (!args.collect.is_empty()).then_some(MmapLock { holds })
+}
+
+/// Whether an event is opened only for those who ask for it: they are told when it is not there.
+fn is_asked_for(tracepoint: &str) -> bool {
+    tracepoint.starts_with("mmap_lock:")
 }
 
 #[cfg(test)]

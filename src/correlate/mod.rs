@@ -3,9 +3,10 @@
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
 //! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
 //! with who let it end, and for whom that one waited meanwhile ([`Chains`]). State: the open waits, the
-//! book of tasks, what was lost where, the hand-overs of the locks that are waited for, and what tasks did
-//! between two switches.
+//! book of tasks, what was lost where, the hand-overs of the locks that are waited for, what tasks did
+//! between two switches, and the address spaces, which prove names of locks.
 
+mod address_spaces;
 mod chains;
 mod charging;
 mod copies;
@@ -26,6 +27,7 @@ mod tasks;
 mod waiting;
 mod wakeups;
 
+pub use address_spaces::AddressSpaces;
 pub use chains::{ChainId, Chains, Link, Part as ChainPart, Waited};
 pub use charging::Charge;
 pub use copies::Copies;

@@ -77,6 +77,11 @@ impl Tasks {
         &self.entries[task.0 as usize]
     }
 
+    /// The name of a process: that of its main thread, as the last record gave it.
+    pub fn process_name(&self, pid: i32) -> Option<&str> {
+        self.named.get(&pid).map(|named| named.comm.as_ref()).filter(|comm| !comm.is_empty())
+    }
+
     /// Entries so far.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -37,6 +37,8 @@ pub enum Body<'a> {
     SchedWaking(SchedWaking<'a>),
     /// `sched:sched_switch`.
     SchedSwitch(SchedSwitch<'a>),
+    /// `mmap_lock:mmap_lock_*`.
+    MmapLock(MmapLock<'a>),
     /// Another tracepoint; the index of its event in the recording.
     Tracepoint(usize, RawTask, Callchain<'a>),
     /// A sample of a clock or a counter.
@@ -132,6 +134,34 @@ pub struct SchedSwitch<'a> {
     pub next: TaskId,
     /// The leaving task's stack.
     pub chain: Callchain<'a>,
+}
+
+/// `mmap_lock:mmap_lock_start_locking`, `_acquire_returned` and `_released`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmapLock<'a> {
+    /// Who locks.
+    pub who: RawTask,
+    /// Address of the `struct mm_struct`.
+    pub mm: u64,
+    /// What was done.
+    pub step: MmapLockStep,
+    /// For writing.
+    pub write: bool,
+    /// Where; usually empty.
+    pub chain: Callchain<'a>,
+}
+
+/// What a task does with an mmap_lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MmapLockStep {
+    /// It asks for it.
+    StartLocking,
+    /// It has it.
+    Acquired,
+    /// It did not get it: a trylock, or a signal.
+    NotAcquired,
+    /// It gives it back.
+    Released,
 }
 
 /// A sample of a clock or a counter.

@@ -150,6 +150,7 @@ struct RowOut<'a> {
     wrappers: &'a [String],
     lock: Option<LockOut<'a>>,
     lock_addr: Option<String>,
+    lock_owner: Option<TaskOut<'a>>,
     task: Option<TaskOut<'a>>,
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
@@ -169,6 +170,7 @@ struct SplitOut {
     lock_type: String,
     #[serde(flatten)]
     stat: StatOut,
+    hold: Option<HoldOut>,
 }
 
 #[derive(Serialize)]
@@ -352,6 +354,7 @@ fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
         wrappers: &key.wrappers,
         lock: key.lock.as_ref().map(lock),
         lock_addr: key.lock_addr.map(|addr| addr.to_string()),
+        lock_owner: key.lock_owner.as_ref().map(task),
         task: key.task.as_ref().map(task),
         releaser: key.releaser.as_ref().and_then(releaser),
         uncharged: match key.releaser {
@@ -384,14 +387,20 @@ pub(super) fn lock(lock: &LockName) -> LockOut<'_> {
 pub(super) fn evidence(evidence: NameEvidence) -> &'static str {
     match evidence {
         NameEvidence::Symbol => "symbol",
+        NameEvidence::Events => "events",
         NameEvidence::Path => "path",
         NameEvidence::Embedded => "embedded",
+        NameEvidence::Class => "class",
         NameEvidence::Caller => "caller",
     }
 }
 
 fn split(split: &Split) -> SplitOut {
-    SplitOut { lock_type: split.lock_type.to_string(), stat: stat(&split.stat) }
+    SplitOut {
+        lock_type: split.lock_type.to_string(),
+        stat: stat(&split.stat),
+        hold: split.hold.as_ref().map(hold),
+    }
 }
 
 fn stack(stack: &StackShare) -> StackOut<'_> {

@@ -14,6 +14,7 @@ mod blame_json;
 mod csv;
 mod doubts;
 pub mod escape;
+pub mod explain;
 mod findings;
 mod flamegraph;
 mod folded;

@@ -13,8 +13,8 @@ use std::io;
 
 use super::escape::visible;
 use crate::decode::{
-    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, RawTask, SchedSwitch, Switch, TaskChange,
-    words,
+    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, MmapLock, MmapLockStep, RawTask, SchedSwitch,
+    Switch, TaskChange, words,
 };
 use crate::kernel::Kernel;
 use crate::model::Context;
@@ -70,6 +70,7 @@ impl<'a> Script<'a> {
             Body::ContendedRelease(_) => "lock:contended_release".into(),
             Body::SchedWaking(_) => "sched:sched_waking".into(),
             Body::SchedSwitch(_) => "sched:sched_switch".into(),
+            Body::MmapLock(event) => format!("mmap_lock:{}", mmap_lock_step(event.step)),
             Body::Tracepoint(index, ..) => of_event(*index, "tracepoint"),
             Body::CpuSample(sample) => of_event(sample.event, "sample"),
             Body::Mmap(_) => "MMAP".into(),
@@ -120,6 +121,7 @@ fn raw_task(body: &Body<'_>) -> Option<RawTask> {
         Body::SchedSwitch(switch) => {
             Some(RawTask { task: switch.prev, context: Context::default() })
         }
+        Body::MmapLock(event) => Some(event.who),
         Body::Tracepoint(_, who, _) => Some(*who),
         _ => None,
     }
@@ -132,6 +134,7 @@ fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
         Body::ContendedRelease(release) => release.chain,
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
+        Body::MmapLock(event) => event.chain,
         Body::Tracepoint(_, _, chain) => *chain,
         Body::CpuSample(sample) => sample.chain,
         _ => Callchain::default(),
@@ -151,6 +154,7 @@ impl fmt::Display for Fields<'_> {
             Body::ContendedRelease(release) => write!(f, "lock_addr={}", release.lock),
             Body::SchedWaking(waking) => write!(f, "pid={}", waking.woken.0),
             Body::SchedSwitch(switch) => sched_switch(f, switch),
+            Body::MmapLock(event) => mmap_lock(f, event),
             Body::Tracepoint(..) | Body::Throttle => Ok(()),
             Body::CpuSample(sample) => cpu_sample(f, sample),
             Body::Mmap(mapped) => mmap(f, mapped),
@@ -164,6 +168,23 @@ impl fmt::Display for Fields<'_> {
             Body::Lost(lost) | Body::LostSamples(lost) => write!(f, "lost={lost}"),
             Body::Other(kind) => write!(f, "type={kind}"),
         }
+    }
+}
+
+fn mmap_lock_step(step: MmapLockStep) -> &'static str {
+    match step {
+        MmapLockStep::StartLocking => "mmap_lock_start_locking",
+        MmapLockStep::Acquired | MmapLockStep::NotAcquired => "mmap_lock_acquire_returned",
+        MmapLockStep::Released => "mmap_lock_released",
+    }
+}
+
+fn mmap_lock(f: &mut fmt::Formatter<'_>, event: &MmapLock<'_>) -> fmt::Result {
+    write!(f, "mm={:#x} write={}", event.mm, event.write)?;
+    match event.step {
+        MmapLockStep::Acquired => f.write_str(" success=true"),
+        MmapLockStep::NotAcquired => f.write_str(" success=false"),
+        MmapLockStep::StartLocking | MmapLockStep::Released => Ok(()),
     }
 }
 

@@ -174,7 +174,7 @@ impl Page<'_> {
             marked |= shape.is_near_floor(&row.stat);
             grid.row(shape.row(row));
             if report.by == GroupBy::Lock && row.splits.len() > 1 {
-                row.splits.iter().for_each(|s| grid.row(shape.split(s.lock_type, &s.stat)));
+                row.splits.iter().for_each(|split| grid.row(shape.split(split)));
             }
             self.phases_of(row).into_iter().for_each(|line| grid.text(line));
             self.stacks(row).into_iter().for_each(|line| grid.text(line));

@@ -6,12 +6,15 @@
 mod blame;
 mod blame_stacks;
 mod build;
-mod catalogue;
+mod call_path;
+pub mod catalogue;
 mod chains;
 mod cpu_stacks;
 mod findings;
 mod lock_name;
+mod lock_row;
 mod merge;
+mod namer;
 mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
@@ -29,8 +32,8 @@ pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, Unse
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
+    StackShare, TaskName,
 };
 pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};

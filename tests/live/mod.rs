@@ -10,6 +10,7 @@ mod ending;
 mod file;
 mod hammer;
 mod machine;
+mod names;
 mod namespace;
 mod perf;
 mod phases;

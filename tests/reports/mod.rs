@@ -55,6 +55,7 @@ fn key() -> RowKey {
         wrappers: Vec::new(),
         lock: None,
         lock_addr: None,
+        lock_owner: None,
         task: None,
         releaser: None,
     }
@@ -63,7 +64,7 @@ fn key() -> RowKey {
 pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: WaitStat) -> Row {
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
-    let splits = vec![Split { lock_type, stat: stat.clone() }];
+    let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
     Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new() }
 }
 
@@ -240,7 +241,7 @@ pub(crate) fn stacks() -> Report {
 
 /// Locks: two address spaces, one of them with readers and writers.
 pub(crate) fn locks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
     report(
         GroupBy::Lock,
@@ -266,7 +267,7 @@ pub(crate) fn locks() -> Report {
 
 /// Tasks: a thread, and threads of one name folded together.
 pub(crate) fn tasks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     report(
         GroupBy::Task,
         vec![
@@ -306,7 +307,7 @@ fn blame_of(name: &str) -> Report {
             releaser: Some(releaser),
             ..site_row(RWSEM_W, name, lock("mmap_lock", NameEvidence::Path), waits(&[])).key
         },
-        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone() }],
+        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
         stat,
         stacks: Vec::new(),
         hold: None,
@@ -522,7 +523,7 @@ pub(crate) fn hostile() -> Report {
 /// Hostile names of tasks.
 pub(crate) fn hostile_tasks() -> Report {
     let stat = || waits(&[(5, 1_000_000)]);
-    let split = || vec![Split { lock_type: MUTEX, stat: stat() }];
+    let split = || vec![Split { lock_type: MUTEX, stat: stat(), hold: None }];
     report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::DEFAULT_RECORDING;
 use crate::model::Nanos;
@@ -58,8 +58,12 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with = "no_blame")]
     pub release_stacks: bool,
     /// Sample CPUs and nothing else: shares of `report --by path` without the cost of other events
-    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks"])]
+    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks", "collect"])]
     pub cpu_only: bool,
+    /// Record more: mmap-lock proves whose mmap_lock an rwsem is, for a few per cent of the throughput
+    /// of what locks it; mmap-lock-holds tells how long it is held, for half of it
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub collect: Vec<Collect>,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,
@@ -75,6 +79,15 @@ pub struct RecordArgs {
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// `--collect`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Collect {
+    /// One of 1,000 uses of an mmap_lock
+    MmapLock,
+    /// Every use of an mmap_lock
+    MmapLockHolds,
 }
 
 impl RecordArgs {
