@@ -15,7 +15,9 @@ use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
+use crate::correlate::{
+    Copies, Correlate, Moment, Queues, Releaser, StackPair, Tasks, Wakeups, Waking,
+};
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
 };
@@ -121,6 +123,8 @@ struct Stages {
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// Who waits for locks with readers and writers.
+    queues: Queues,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -158,6 +162,7 @@ impl Pipeline {
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            queues: Queues::default(),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -243,6 +248,7 @@ impl Pipeline {
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
+            not_queued: stages.queues.untracked(),
         }
     }
 
@@ -271,8 +277,18 @@ impl Stages {
     #[inline]
     fn take_body(&mut self, event: &Event<'_>) {
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, maps, correlate, kernel, attribution, wakeups, tables, .. } =
-            self;
+        let Stages {
+            stacks,
+            tasks,
+            maps,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
+        } = self;
         let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
@@ -287,14 +303,14 @@ impl Stages {
                     return correlate.outside();
                 }
                 let stack = stack_of(begin.chain);
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
                 correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
             }
             Body::ContentionEnd(end) => {
                 if !tasks.in_target(end.who.task, at.pid, at.tid) {
                     return correlate.outside();
                 }
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -311,7 +327,7 @@ impl Stages {
                 let stack = stack_of(sample.chain);
                 let facts = attribution.facts(stack.kernel, kernel, stacks);
                 skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
                 correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
@@ -351,6 +367,7 @@ impl Stages {
             kernel,
             attribution,
             wakeups,
+            queues,
             tables,
             faults,
             copies,
@@ -367,7 +384,7 @@ impl Stages {
             Body::Exit(change) => {
                 copies.iter_mut().for_each(|copies| copies.forget(change.tid));
                 if let Some(task) = tasks.exit(change) {
-                    let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                    let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
                     correlate.exit(task, cpu, time, &mut |o| sink.take(o));
                 }
             }
@@ -387,7 +404,7 @@ impl Stages {
             Body::Lost(lost) => {
                 faults.lose(cpu, lost);
                 wakeups.iter_mut().for_each(|wakeups| wakeups.lost(cpu, time));
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
                 correlate.lost(cpu, time, &mut |o| sink.take(o));
             }
             Body::LostSamples(lost) => faults.lose_samples(lost),
@@ -415,14 +432,16 @@ impl Stages {
             && let Some((from, to)) = self.time
         {
             let to = if to.0 == u64::MAX { Timestamp(u64::MAX) } else { time + to };
-            self.tables.set_time(TimeRange { from: time + from, to });
+            let range = TimeRange { from: time + from, to };
+            self.tables.set_time(range);
+            self.queues.set_time(range);
         }
         self.tables.see(time);
     }
 
     fn finish(&mut self) {
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        let Stages { stacks, correlate, kernel, attribution, wakeups, queues, tables, .. } = self;
+        let mut sink = Sink { kernel, stacks, attribution, wakeups, queues, tables };
         correlate.finish(&mut |o| sink.take(o));
         self.skid.iter_mut().for_each(Skid::finish);
     }

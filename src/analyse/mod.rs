@@ -5,8 +5,10 @@
 
 mod blame;
 mod key;
+mod queues;
 mod tables;
 
 pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey};
 pub use key::{CellKey, StackKey, TaskKey};
+pub use queues::QueueKey;
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};

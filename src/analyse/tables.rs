@@ -8,11 +8,12 @@ use hashbrown::HashMap;
 
 use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
-use crate::attribute::{Attribution, Facts};
-use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
+use super::queues::{QueueKey, QueueTable};
+use crate::attribute::{Attribution, Facts, Standing};
+use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample, Stretch};
 use crate::model::{
-    FunctionId, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskRef, TimeRange, Timestamp, Wait,
-    WaitStat,
+    FunctionId, LockType, Nanos, Outcome, QueueStat, Spun, StackId, Stat, TaskRef, TimeRange,
+    Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -70,6 +71,7 @@ pub struct Tables {
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    queues: QueueTable,
     idle: Spun,
     outside: Spun,
     folded: u64,
@@ -143,6 +145,29 @@ impl Tables {
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
         }
+    }
+
+    /// Says whom the parts of a wait that was counted stood behind.
+    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
+        let range = self.filter.time;
+        let counts = wait.outcome != Outcome::Uncertain && wait.full() >= self.filter.min_wait;
+        let Some(stat) = self.waits.get_mut(&cell_key(wait, self.detail)).filter(|_| counts) else {
+            return;
+        };
+        for part in parts {
+            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+            stat.behind.add(part.behind, own_inside(wait, inside));
+        }
+    }
+
+    /// Adds what a queue did until it ran empty.
+    pub fn add_stretch(&mut self, stretch: &Stretch) {
+        self.queues.add(stretch, self.filter.time, self.detail.cells);
+    }
+
+    /// What the queue of a lock did.
+    pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
+        self.queues.queues.get(key)
     }
 
     /// Charges a piece of a wait.
@@ -253,7 +278,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded
+        self.folded + self.blame.folded + self.queues.folded
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {

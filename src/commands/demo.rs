@@ -38,7 +38,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     record::draw(&args, &outcome)?;
     let (width, color) = output::of_stdout();
     let next = NEXT.map(str::to_owned).to_vec();
-    output::print(&Table { width, color, next }, &outcome.report)?;
+    output::print(&Table { width, color, next, ..Table::default() }, &outcome.report)?;
     messages::note(format_args!("the recording is in {DEFAULT_RECORDING}"));
     Ok(ExitCode::from(outcome.status))
 }

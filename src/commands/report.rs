@@ -62,7 +62,7 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
-    Table { width, color, next: next(args) }
+    Table { width, color, next: next(args), readers_writers: args.rw }
 }
 
 /// What to try next, with the file that was asked for.

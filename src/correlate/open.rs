@@ -4,8 +4,10 @@
 //! Sleeping waits belong to their task. Both are short stacks in order of begin; the last entry is
 //! the innermost wait.
 
+use super::queues::Begun;
+use super::wakeups::LockId;
 use crate::model::{
-    Context, Cpu, LockAddr, LockFlags, LockKind, LockType, Nanos, Outcome, StackId, TaskId,
+    Context, Cpu, LockAddr, LockFlags, LockKind, LockType, Mode, Nanos, Outcome, StackId, TaskId,
     TaskRef, Timestamp, Wait,
 };
 
@@ -68,6 +70,14 @@ impl Open {
     /// Whether both wait for one lock. A semaphore and its own spinlock share an address.
     pub(super) fn same_lock(&self, other: &Open) -> bool {
         self.addr == other.addr && self.flags.spins() == other.flags.spins()
+    }
+
+    /// That it begins, for the queue of a lock with readers and writers.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let Open { task, cpu, begin, lock, lock_type, .. } = *self;
+        let lock = LockId { addr: lock, kind: lock_type.kind };
+        let has_queue = lock_type.mode != Mode::Exclusive;
+        has_queue.then_some(Begun { task, cpu, lock, mode: lock_type.mode, begin })
     }
 
     pub(super) fn close(&self, end: Timestamp, outcome: Outcome) -> Wait {

@@ -1,6 +1,6 @@
 //! What is counted for every key. One merge; shares, averages and quantiles are derived.
 
-use super::{Histogram, Nanos};
+use super::{Behind, Histogram, Nanos};
 
 /// Ended waits: how many, how long, how spread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,6 +99,8 @@ pub struct WaitStat {
     pub uncertain_time: Nanos,
     /// Spinning that no tracepoint saw.
     pub spun: Spun,
+    /// Of locks with readers and writers: whom the waits stood behind.
+    pub behind: Behind,
 }
 
 impl WaitStat {
@@ -112,6 +114,7 @@ impl WaitStat {
         self.uncertain += other.uncertain;
         self.uncertain_time += other.uncertain_time;
         self.spun.merge(other.spun);
+        self.behind.merge(other.behind);
     }
 
     /// What rows are sorted by: traced and spun together.

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
 use crate::render::json_lines::Lines;
+use crate::render::readers_writers_json::{ReadersWritersOut, readers_writers};
 use crate::render::{Renderer, units};
 use crate::report::{
     ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
@@ -108,6 +109,7 @@ struct RowOut<'a> {
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    readers_writers: Option<ReadersWritersOut>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
@@ -286,6 +288,7 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
+        readers_writers: readers_writers(row),
         share: units::share(row.stat.wait(), all),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),

@@ -22,6 +22,8 @@ mod paths;
 mod paths_json;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
+mod readers_writers;
+mod readers_writers_json;
 mod script;
 mod table;
 mod tree;

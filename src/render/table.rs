@@ -13,6 +13,7 @@ use crate::render::escape::visible;
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
+use crate::render::readers_writers::section;
 use crate::render::{Renderer, units};
 use crate::report::{Header, Report, Row, StackShare, Trust};
 
@@ -25,11 +26,13 @@ pub struct Table {
     pub color: bool,
     /// Commands to try next.
     pub next: Vec<String>,
+    /// Whether readers and writers are told apart below the table.
+    pub readers_writers: bool,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { width: 100, color: false, next: Vec::new() }
+        Table { width: 100, color: false, next: Vec::new(), readers_writers: false }
     }
 }
 
@@ -40,7 +43,8 @@ impl Renderer for Table {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let page = Page { report, width: self.width, paint: Paint { color: self.color } };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
-        let parts = [page.verdict(), body, page.doubts(), page.next(&self.next)];
+        let sides = if self.readers_writers { page.readers_writers() } else { Vec::new() };
+        let parts = [page.verdict(), body, sides, page.doubts(), page.next(&self.next)];
         write_parts(&parts, out)
     }
 }
@@ -113,12 +117,7 @@ impl Page<'_> {
 
     fn table(&self) -> Vec<String> {
         let report = self.report;
-        let shown = if report.top == 0 { report.rows.len() } else { report.top };
-        // What nobody is charged with stands at the end, and is always shown.
-        let charged = report.rows.iter().take_while(|row| !row.is_uncharged()).count();
-        let (charged, uncharged) = report.rows.split_at(charged);
-        let (top, rest) = charged.split_at(shown.min(charged.len()));
-        let rows: Vec<&Row> = top.iter().chain(uncharged).collect();
+        let (rows, rest) = self.shown();
         let shape = Shape::of(report, &rows);
         let mut grid = Grid::new(shape.columns());
         let mut marked = false;
@@ -137,6 +136,21 @@ impl Page<'_> {
         legend.extend(missing(&gone));
         lines.extend(pack("", &legend, self.width));
         lines
+    }
+
+    /// The rows that are shown, and those that are not.
+    fn shown(&self) -> (Vec<&Row>, &[Row]) {
+        let report = self.report;
+        let shown = if report.top == 0 { report.rows.len() } else { report.top };
+        // What nobody is charged with stands at the end, and is always shown.
+        let charged = report.rows.iter().take_while(|row| !row.is_uncharged()).count();
+        let (charged, uncharged) = report.rows.split_at(charged);
+        let (top, rest) = charged.split_at(shown.min(charged.len()));
+        (top.iter().chain(uncharged).collect(), rest)
+    }
+
+    fn readers_writers(&self) -> Vec<String> {
+        section(self.report, &self.shown().0, self.width, self.paint)
     }
 
     /// The rows that are not shown.

@@ -68,6 +68,7 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
+        queue: None,
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
         stat: group.stat,
         stacks: Vec::new(),

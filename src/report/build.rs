@@ -10,6 +10,7 @@ use super::blame;
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
+use super::readers_writers::queue_of;
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
@@ -46,6 +47,7 @@ pub struct Sources<'a> {
     pub cpu_samples: u64,
     pub skid: Option<&'a Skid>,
     pub copies: u64,
+    pub not_queued: u64,
     pub wakings: bool,
 }
 
@@ -275,7 +277,8 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None }
+    let queue = queue_of(sources, cells.iter().map(|cell| cell.key));
+    Row { key, stat, splits, stacks, hold: None, queue }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {

@@ -83,6 +83,9 @@ impl Row {
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
         }
+        if let Some(queue) = &other.queue {
+            self.queue.get_or_insert_default().merge(queue);
+        }
     }
 }
 

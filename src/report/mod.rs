@@ -11,6 +11,7 @@ mod lock_name;
 mod merge;
 mod paths;
 mod quality;
+mod readers_writers;
 #[allow(clippy::module_inception)]
 mod report;
 mod tree;
@@ -19,6 +20,7 @@ mod trust;
 pub use build::{Sources, build};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
+pub use readers_writers::{Side, Sides};
 pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
     TaskName,

@@ -71,6 +71,13 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
              each counts once"
         ));
     }
+    if sources.not_queued > 0 {
+        notes.push(format!(
+            "{} waits for locks with readers and writers stood in queues too long to be followed: whom \
+             they waited behind is unknown",
+            sources.not_queued
+        ));
+    }
     Trust {
         records: sources.records,
         counts: sources.counts,

@@ -3,7 +3,8 @@
 //! Names are raw words from the machine: renderers escape them.
 
 use crate::model::{
-    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
+    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, QueueStat, SortKey, Stat,
+    Uncharged, WaitStat,
 };
 use crate::report::trust::Trust;
 
@@ -135,6 +136,9 @@ pub struct Row {
     /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
     /// where no hold was seen.
     pub hold: Option<Stat>,
+    /// By site and by lock: what the queues of these locks did; `None` for locks without readers and
+    /// writers.
+    pub queue: Option<QueueStat>,
 }
 
 impl Row {

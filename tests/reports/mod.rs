@@ -9,8 +9,8 @@ mod golden;
 
 use lockprof::correlate::Counts;
 use lockprof::model::{
-    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
-    Uncharged, WaitStat,
+    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat, SortKey,
+    Spun, Stat, Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
@@ -63,7 +63,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone() }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None }
+    Row { key, stat, splits, stacks: Vec::new(), hold: None, queue: None }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -79,12 +79,12 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         lock_addr: Some(LockAddr(addr)),
         ..key()
     };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None, queue: None }
 }
 
 pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
     let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
+    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None, queue: None }
 }
 
 pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
@@ -245,6 +245,38 @@ pub(crate) fn locks() -> Report {
 }
 
 /// Tasks: a thread, and threads of one name folded together.
+/// The same, and who waits behind whom.
+pub(crate) fn readers_writers() -> Report {
+    let mut report = locks();
+    let row = &mut report.rows[0];
+    for split in &mut row.splits {
+        let behind = &mut split.stat.behind;
+        let traced = split.stat.ended.own + split.stat.open_time;
+        let share = |percent: u64| Nanos(traced.0 / 100 * percent);
+        behind.writer = share(71);
+        match split.lock_type.mode {
+            Mode::Read => behind.queued_writer = share(20),
+            _ => behind.reader = share(24),
+        }
+        behind.woken = share(3);
+    }
+    row.queue = Some(QueueStat {
+        busy: Nanos(1_900_000_000),
+        readers: Nanos(800_000_000),
+        writers: Nanos(1_900_000_000),
+        most_readers: 12,
+        most_writers: 29,
+        convoys: 212,
+        convoy_waits: 1_030,
+        convoy_hand_overs: 900,
+        convoy_time: Nanos(1_800_000_000),
+        longest_waits: 88,
+        longest_time: Nanos(312_000_000),
+        doubtful: 0,
+    });
+    report
+}
+
 pub(crate) fn tasks() -> Report {
     let split = |lock_type, stat| Split { lock_type, stat };
     report(
@@ -290,6 +322,7 @@ fn blame_of(name: &str) -> Report {
         stat,
         stacks: Vec::new(),
         hold: None,
+        queue: None,
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);

@@ -55,6 +55,9 @@ pub struct FilterArgs {
 const FILTERS: [&str; 9] =
     ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
 
+/// What says nothing of readers and writers.
+const NOT_OF_READERS_AND_WRITERS: [&str; 4] = ["blame", "tree", "raw", "perf_compat"];
+
 /// What a call tree has not.
 const NOT_OF_TREES: [&str; 6] = ["by", "sort", "top", "stacks", "raw", "perf_compat"];
 
@@ -66,6 +69,7 @@ Examples:
   lockprof report --by lock --lock-type rwsem     which rwsems
   lockprof report --by task --min-wait 1ms        who waited long
   lockprof report --blame --lock mmap_lock        who let them wait for it
+  lockprof report --by lock --rw                  readers behind writers, writers behind readers
   lockprof report --by path                       where CPU time goes: spinning, waking, working
   lockprof report --tree                          the call tree of lock code, as perf shows it
   lockprof report --time 2s..5s --stacks          full stacks of a part of it
@@ -89,6 +93,9 @@ pub struct ReportArgs {
     /// Show the full stacks of each row, with their shares
     #[arg(long)]
     pub stacks: bool,
+    /// Show below the table who waits behind whom: readers, writers, queued writers; and convoys
+    #[arg(long, conflicts_with_all = NOT_OF_READERS_AND_WRITERS)]
+    pub rw: bool,
     /// With --by path: samples as taken, not moved from where interrupts went on to where they were off
     #[arg(long)]
     pub raw: bool,

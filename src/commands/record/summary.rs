@@ -35,7 +35,8 @@ pub(super) fn print(args: &RecordArgs, outcome: &Outcome) -> Result<(), Failure>
     draw(args, outcome)?;
     let mut text = Vec::new();
     let (width, color) = output::of_stderr();
-    Table { width, color, next: next(args) }.render(&outcome.report, &mut text)?;
+    Table { width, color, next: next(args), ..Table::default() }
+        .render(&outcome.report, &mut text)?;
     messages::block(&String::from_utf8_lossy(&text));
     Ok(())
 }
