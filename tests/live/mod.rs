@@ -13,4 +13,5 @@ mod machine;
 mod namespace;
 mod perf;
 mod picture;
+mod schedule;
 mod threads;
