@@ -16,7 +16,7 @@ use lockprof_collectors::perf::record::{RecordHeader, kind};
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{
-    Copies, Correlate, Moment, Queues, Releaser, StackPair, Tasks, Wakeups, Waking,
+    Cgroups, Copies, Correlate, Moment, Queues, Releaser, StackPair, Tasks, Wakeups, Waking,
 };
 use crate::decode::{
     Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
@@ -117,6 +117,7 @@ struct Stages {
     kernel_symbols: String,
     stacks: Stacks,
     tasks: Tasks,
+    cgroups: Cgroups,
     maps: Maps,
     /// Whether user stacks are kept apart; resolving those that are not would be for nothing.
     user_stacks: bool,
@@ -157,6 +158,7 @@ impl Pipeline {
             kernel_symbols,
             stacks: Stacks::default(),
             tasks: tasks_of(&origin),
+            cgroups: Cgroups::default(),
             maps: Maps::new(objects),
             user_stacks: detail.user_stacks,
             symbolizer: RefCell::default(),
@@ -191,6 +193,11 @@ impl Pipeline {
     /// A buffer for the next round.
     pub fn spare_buffer(&mut self) -> Vec<u8> {
         self.stream.spare_buffer()
+    }
+
+    /// Whether the recording says in which cgroups tasks were.
+    pub fn has_cgroups(&self) -> bool {
+        self.stages.origin.has_cgroups()
     }
 
     /// Waits that ended so far.
@@ -236,6 +243,7 @@ impl Pipeline {
             objects: stages.maps.objects(),
             symbolizer: &stages.symbolizer,
             tasks: &stages.tasks,
+            cgroups: &stages.cgroups,
             attribution: &stages.attribution,
             tables: &stages.tables,
             counts: stages.correlate.counts(),
@@ -267,6 +275,10 @@ impl Stages {
         }
         if event.time.0 != 0 {
             self.see(event.time);
+        }
+        if let Some(cgroup) = event.cgroup {
+            let id = event.body.who().map(|who| who.task).or(self.tasks.id_of(event.tid));
+            id.into_iter().for_each(|id| self.tasks.in_cgroup(id, cgroup));
         }
         self.take_body(event);
         if let Some(wakeups) = &mut self.wakeups {
@@ -363,6 +375,7 @@ impl Stages {
         let Stages {
             stacks,
             tasks,
+            cgroups,
             correlate,
             kernel,
             attribution,
@@ -377,6 +390,7 @@ impl Stages {
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
             Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
+            Body::Cgroup(cgroup) => cgroups.learn(cgroup.id, cgroup.path),
             Body::Fork(change) => {
                 copies.iter_mut().for_each(|copies| copies.forget(change.tid));
                 tasks.fork(change);

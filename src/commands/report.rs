@@ -8,13 +8,14 @@ use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{By, DEFAULT_RECORDING, Format, ReportArgs};
 use crate::cli::messages::Failure;
+use crate::model::GroupBy;
 use crate::render::{Csv, Folded, Json, Table};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     match args.by {
         _ if args.tree => tree(args)?,
         By::Path => paths(args)?,
-        By::Site | By::Lock | By::Task | By::Releaser => waits(args)?,
+        By::Site | By::Lock | By::Task | By::Cgroup | By::Releaser => waits(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -31,6 +32,9 @@ fn waits(args: &ReportArgs) -> Result<(), Failure> {
     }
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;
+    if query.by == GroupBy::Cgroup && !pipeline.has_cgroups() {
+        return Err(input::no_cgroups());
+    }
     let report = pipeline.report(&query);
     match args.format {
         Format::Table => output::print(&table(args), &report),
@@ -77,7 +81,9 @@ fn next(args: &ReportArgs) -> Vec<String> {
     match args.by {
         _ if args.blame => vec![report("--by releaser"), report("--by lock")],
         By::Site => vec![report("--by lock"), report("--stacks"), graph("")],
-        By::Lock | By::Task => vec![report("--by site"), report("--stacks"), graph("")],
+        By::Lock | By::Task | By::Cgroup => {
+            vec![report("--by site"), report("--stacks"), graph("")]
+        }
         By::Releaser => vec![report("--blame"), report("--by lock")],
         By::Path => vec![report("--by site"), graph("--weight cpu ")],
     }

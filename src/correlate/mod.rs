@@ -5,6 +5,7 @@
 //! with who let it end. State: the open waits, the book of tasks, what was lost where, and the
 //! hand-overs and queues of the locks that are waited for.
 
+mod cgroups;
 mod copies;
 mod counts;
 mod losses;
@@ -17,6 +18,7 @@ mod tasks;
 mod waiting;
 mod wakeups;
 
+pub use cgroups::Cgroups;
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;

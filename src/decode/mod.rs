@@ -14,8 +14,8 @@ mod tracepoint;
 pub use chain::Callchain;
 pub(crate) use chain::words;
 pub use event::{
-    Begin, Body, Comm, CpuSample, End, Event, Ksymbol, Mmap, RawTask, SchedSwitch, SchedWaking,
-    Switch, TaskChange,
+    Begin, Body, Cgroup, Comm, CpuSample, End, Event, Ksymbol, Mmap, RawTask, SchedSwitch,
+    SchedWaking, Switch, TaskChange,
 };
 pub use layout::LayoutError;
 pub use record::{DecodeError, Decoder};

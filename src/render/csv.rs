@@ -17,7 +17,7 @@ use crate::report::{ChargedName, PathPart, PathRow, Paths, Report, Row};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const TITLES: [&str; 46] = [
+const TITLES: [&str; 47] = [
     "lock_type",
     "lock_kind",
     "caller",
@@ -64,6 +64,7 @@ const TITLES: [&str; 46] = [
     "hold_total_ns",
     "avg_hold_ns",
     "p99_hold_ns",
+    "cgroup",
 ];
 
 impl Renderer for Csv {
@@ -112,7 +113,8 @@ fn write_record<const N: usize>(out: &mut dyn io::Write, fields: [String; N]) ->
 
 fn record(row: &Row, all: Nanos) -> [String; TITLES.len()] {
     let waits = name_fields(row).into_iter().chain(number_fields(row, all));
-    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row));
+    let cgroup = row.key.cgroup.as_deref().map_or(String::new(), |path| csv_field(path).into());
+    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain([cgroup]);
     std::array::from_fn(|_| fields.next().unwrap_or_default())
 }
 

@@ -106,6 +106,7 @@ struct RowOut<'a> {
     lock: Option<LockOut<'a>>,
     lock_addr: Option<String>,
     task: Option<TaskOut<'a>>,
+    cgroup: Option<&'a str>,
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
@@ -214,6 +215,7 @@ fn document(report: &Report) -> Document<'_> {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
             GroupBy::Task => "task",
+            GroupBy::Cgroup => "cgroup",
             GroupBy::Releaser => "releaser",
             GroupBy::Blame => "blame",
         },
@@ -282,6 +284,7 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
         lock: key.lock.as_ref().map(lock),
         lock_addr: key.lock_addr.map(|addr| addr.to_string()),
         task: key.task.as_ref().map(task),
+        cgroup: key.cgroup.as_deref(),
         releaser: key.releaser.as_ref().and_then(releaser),
         uncharged: match key.releaser {
             Some(ChargedName::Nobody(why)) => Some(why.name()),

@@ -57,6 +57,7 @@ fn names(by: GroupBy) -> &'static [&'static str] {
     match by {
         GroupBy::Site => &["caller", "lock"],
         GroupBy::Task => &["task"],
+        GroupBy::Cgroup => &["cgroup"],
         _ => &["lock"],
     }
 }
@@ -128,6 +129,7 @@ fn words(by: GroupBy, row: &Row) -> impl Iterator<Item = String> {
     match by {
         GroupBy::Site => vec![caller, lock],
         GroupBy::Task => vec![task],
+        GroupBy::Cgroup => vec![visible(key.cgroup.as_deref().unwrap_or("-")).into_owned()],
         _ => vec![lock],
     }
     .into_iter()

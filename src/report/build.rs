@@ -1,5 +1,6 @@
 //! Tables and books -> report: group, filter, name, sort.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use super::readers_writers::queue_of;
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Counts, Tasks};
+use crate::correlate::{Cgroups, Counts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
     Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
@@ -36,6 +37,7 @@ pub struct Sources<'a> {
     pub objects: &'a Objects,
     pub symbolizer: &'a RefCell<Symbolizer>,
     pub tasks: &'a Tasks,
+    pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
     pub counts: Counts,
@@ -59,6 +61,7 @@ pub(super) struct Cell<'a> {
     pub(super) wrappers: Vec<&'a str>,
     pub(super) lock: LockName,
     task: TaskName,
+    cgroup: Cow<'a, str>,
 }
 
 /// Puts the answer to `query` into words.
@@ -160,6 +163,7 @@ pub(super) fn cell<'a>(
         wrappers: wrapper_names(sources, site).collect(),
         lock: names.name(evidence, sources.kernel),
         task: task_name(sources, key.context, key.task),
+        cgroup: cgroup_of(sources, key.task),
     }
 }
 
@@ -182,6 +186,18 @@ pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) 
     }
 }
 
+/// The path of a task's cgroup.
+pub(super) fn cgroup_of<'a>(sources: &Sources<'a>, task: TaskKey) -> Cow<'a, str> {
+    let TaskKey::Task(task) = task else { return "[many tasks]".into() };
+    match sources.tasks.info(task).cgroup {
+        None => "[not recorded]".into(),
+        Some(id) => match sources.cgroups.path(id) {
+            Some(path) => path.into(),
+            None => format!("[cgroup {id}]").into(),
+        },
+    }
+}
+
 pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
     let any = |list: &[String], matches: &dyn Fn(&str) -> bool| {
         list.is_empty() || list.iter().any(|wanted| matches(wanted))
@@ -195,6 +211,7 @@ pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
         && any(&filter.comm, &|wanted| cell.task.comm == wanted)
         && (filter.pid.is_empty() || filter.pid.contains(&cell.task.pid))
         && (filter.tid.is_empty() || filter.tid.contains(&cell.task.tid))
+        && filter.takes_cgroup(&cell.cgroup)
 }
 
 /// By name, in either spelling of the mmap_lock, or by address.
@@ -264,6 +281,7 @@ fn row_key(cell: &Cell<'_>, by: GroupBy) -> RowKey {
         lock: (site || lock).then(|| cell.lock.clone()),
         lock_addr: cell.key.lock.filter(|_| lock),
         task: (by == GroupBy::Task).then(|| cell.task.clone()),
+        cgroup: (by == GroupBy::Cgroup).then(|| cell.cgroup.clone().into_owned()),
         releaser: None,
     }
 }

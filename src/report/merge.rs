@@ -38,6 +38,7 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Site => "site",
         GroupBy::Lock => "lock",
         GroupBy::Task => "task",
+        GroupBy::Cgroup => "cgroup",
         GroupBy::Releaser => "releaser",
         GroupBy::Blame => "blame",
     }

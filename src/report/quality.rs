@@ -32,6 +32,7 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
             let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
             format!("pid {}", pids.join(", "))
         }
+        Some(RecordedTarget::Cgroup { path }) => format!("cgroup {path}"),
         Some(RecordedTarget::System) => "the whole machine".into(),
         None => origin.command_line.join(" "),
     };

@@ -76,6 +76,8 @@ pub struct RowKey {
     pub lock_addr: Option<LockAddr>,
     /// By task.
     pub task: Option<TaskName>,
+    /// By cgroup: its path from the mount of the hierarchy on.
+    pub cgroup: Option<String>,
     /// By releaser, and in blame: who is charged.
     pub releaser: Option<ChargedName>,
 }

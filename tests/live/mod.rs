@@ -6,6 +6,7 @@
 //! were made side by side.
 
 mod blame;
+mod cgroups;
 mod ending;
 mod file;
 mod hammer;

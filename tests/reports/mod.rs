@@ -55,6 +55,7 @@ fn key() -> RowKey {
         lock: None,
         lock_addr: None,
         task: None,
+        cgroup: None,
         releaser: None,
     }
 }

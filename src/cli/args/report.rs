@@ -43,6 +43,9 @@ pub struct FilterArgs {
     /// Only these threads
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub tid: Vec<i32>,
+    /// Only tasks of this cgroup and of those below it, as /system.slice
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
     /// Only waits of at least this length: 10us, 1ms
     #[arg(long, value_name = "TIME")]
     pub min_wait: Option<Nanos>,
@@ -52,8 +55,8 @@ pub struct FilterArgs {
 }
 
 /// What perf's own computation cannot be narrowed by.
-const FILTERS: [&str; 9] =
-    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
+const FILTERS: [&str; 10] =
+    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "cgroup", "min_wait", "time"];
 
 /// What says nothing of readers and writers.
 const NOT_OF_READERS_AND_WRITERS: [&str; 4] = ["blame", "tree", "raw", "perf_compat"];
@@ -155,6 +158,8 @@ pub enum By {
     Lock,
     /// Task
     Task,
+    /// Cgroup, in recordings of record --cgroups or -G
+    Cgroup,
     /// Who let others wait, and where
     Releaser,
     /// Lock path of the CPU samples: what share of the CPU time spins, wakes, works
@@ -234,6 +239,7 @@ impl FilterArgs {
             comm: self.comm.clone(),
             pid: self.pid.clone(),
             tid: self.tid.clone(),
+            cgroup: self.cgroup.clone(),
             min_wait: self.min_wait.unwrap_or_default(),
             time: self.time,
         }
@@ -298,6 +304,7 @@ impl From<By> for GroupBy {
             By::Site => GroupBy::Site,
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
+            By::Cgroup => GroupBy::Cgroup,
             By::Releaser => GroupBy::Releaser,
             // Paths are of CPU time, not of waits, and have a report of their own.
             By::Path => GroupBy::default(),

@@ -177,7 +177,7 @@ fn meanwhile_held<T>(
 
 /// Starts recording, where neither an exec nor attaching did.
 fn enable(session: &Session, plan: &RecordPlan) -> Result<(), Failure> {
-    if plan.everything() {
+    if plan.everything() || plan.cgroup.is_some() {
         session.enable().map_err(summary::explain_session)?;
     }
     Ok(())
