@@ -14,13 +14,15 @@
 //! record of the round before goes out. Records are sorted by (time, place in the file); their bytes
 //! stay where they are. Records without a time (0) go out first, in the order of the file.
 
+mod dated;
+
 use std::collections::VecDeque;
 
-use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind};
+use lockprof_collectors::perf::record::RecordHeader;
 
-use crate::decode::{RawRecord, Stamps};
+use crate::decode::RawRecord;
 use crate::model::Timestamp;
-use crate::source::Round;
+pub use dated::Dated;
 
 /// Bytes held back at the most. A file without FINISHED_ROUND is one round of any size: beyond this
 /// the older half goes out early, and what then comes too late is counted.
@@ -58,7 +60,6 @@ pub struct OrderFaults {
 /// Holds records back until nothing older can come.
 #[derive(Debug)]
 pub struct Order {
-    stamps: Stamps,
     pending: Vec<Pending>,
     pieces: VecDeque<Piece>,
     first_piece: u32,
@@ -71,11 +72,9 @@ pub struct Order {
     faults: OrderFaults,
 }
 
-impl Order {
-    /// Orders records that `stamps` can date.
-    pub fn new(stamps: Stamps) -> Order {
+impl Default for Order {
+    fn default() -> Order {
         Order {
-            stamps,
             pending: Vec::new(),
             pieces: VecDeque::new(),
             first_piece: 0,
@@ -88,11 +87,13 @@ impl Order {
             faults: OrderFaults::default(),
         }
     }
+}
 
+impl Order {
     /// Takes a round, hands on what no later round can precede.
-    pub fn push(&mut self, round: Round, deliver: &mut impl FnMut(RawRecord<'_>)) {
-        let finished = round.finished;
-        self.take_in(round);
+    pub fn push(&mut self, dated: Dated, deliver: &mut impl FnMut(RawRecord<'_>)) {
+        let finished = dated.round.finished;
+        self.take_in(dated);
         if finished {
             self.deliver(self.newest_of_last_round, deliver);
             self.newest_of_last_round = self.newest;
@@ -116,30 +117,16 @@ impl Order {
         self.faults
     }
 
-    fn take_in(&mut self, round: Round) {
-        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32);
-        let mut at: usize = 0;
-        let before = self.pending.len();
-        while let Ok(start) = u32::try_from(at)
-            && let Some(header) = RecordHeader::parse(&round.bytes[at..])
-        {
-            let size = usize::from(header.size);
-            let Some(record) = round.bytes.get(at..at + size).filter(|r| r.len() >= HEADER_SIZE)
-            else {
-                break;
-            };
-            if header.kind != kind::FINISHED_ROUND {
-                let time = self.stamps.time(header, record);
-                self.newest = self.newest.max(time);
-                self.pending.push(Pending { time, piece, at: start });
-            }
-            at += size;
-        }
-        self.faults.broken_bytes += (round.bytes.len() - at) as u64;
-        let waiting = self.pending.len() - before;
-        if waiting == 0 {
+    fn take_in(&mut self, dated: Dated) {
+        self.newest = self.newest.max(dated.newest());
+        self.faults.broken_bytes += dated.broken_bytes;
+        let Dated { round, records, .. } = dated;
+        if records.is_empty() {
             return keep_spare(&mut self.spare, round.bytes);
         }
+        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32);
+        let waiting = records.len();
+        self.pending.extend(records.into_iter().map(|(time, at)| Pending { time, piece, at }));
         self.held += round.bytes.len();
         self.pieces.push_back(Piece { bytes: round.bytes, offset: round.offset, waiting });
     }
@@ -151,7 +138,7 @@ impl Order {
     }
 
     fn deliver(&mut self, up_to: Timestamp, deliver: &mut impl FnMut(RawRecord<'_>)) {
-        // Stable, and quick on the sorted runs that rings are: the place in the file breaks ties.
+        // Stable, and quick on the sorted runs that rounds are.
         self.pending.sort_by_key(|pending| pending.time);
         let ready = self.pending.partition_point(|pending| pending.time <= up_to);
         for pending in self.pending.drain(..ready) {
@@ -193,19 +180,22 @@ fn keep_spare(spare: &mut Vec<Vec<u8>>, mut bytes: Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Synthetic;
+    use crate::decode::Stamps;
+    use crate::source::{Round, Synthetic};
 
     /// Sorts rounds of `(time, cpu)` and gives back times, by push.
     fn order(rounds: &[&[u64]]) -> (Vec<Vec<u64>>, OrderFaults) {
         let mut synthetic = Synthetic::new();
-        let mut order = Order::new(Stamps::new(&synthetic.origin().events).unwrap());
+        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut order = Order::default();
         let mut out: Vec<Vec<u64>> = Vec::new();
         for times in rounds {
             for &time in *times {
                 synthetic.comm(time, 1, 1, "x", false);
             }
             let mut got = Vec::new();
-            order.push(synthetic.take_round(), &mut |raw| got.push(raw.time.0));
+            order
+                .push(Dated::new(synthetic.take_round(), &stamps), &mut |raw| got.push(raw.time.0));
             out.push(got);
         }
         let mut got = Vec::new();
@@ -243,17 +233,17 @@ mod tests {
     #[test]
     fn without_round_marks_memory_stays_bounded_and_late_records_are_counted() {
         let mut synthetic = Synthetic::new();
-        let mut order = Order::new(Stamps::new(&synthetic.origin().events).unwrap());
-        order.limit = 1000;
+        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut order = Order { limit: 1000, ..Order::default() };
         let mut times = Vec::new();
         for time in 1..=200 {
             synthetic.comm(time * 10, 1, 1, "x", false);
             let round = Round { finished: false, ..synthetic.take_round() };
-            order.push(round, &mut |raw| times.push(raw.time.0));
+            order.push(Dated::new(round, &stamps), &mut |raw| times.push(raw.time.0));
             assert!(order.held <= 1000 + 100, "{} bytes held", order.held);
         }
         synthetic.comm(15, 1, 1, "x", false);
-        order.push(synthetic.take_round(), &mut |raw| times.push(raw.time.0));
+        order.push(Dated::new(synthetic.take_round(), &stamps), &mut |raw| times.push(raw.time.0));
         order.finish(&mut |raw| times.push(raw.time.0));
         assert_eq!((times.len(), order.faults().out_of_order), (201, 1));
     }
@@ -261,13 +251,13 @@ mod tests {
     #[test]
     fn a_record_of_the_far_future_does_not_hold_the_memory_of_all_that_follows() {
         let mut synthetic = Synthetic::new();
-        let mut order = Order::new(Stamps::new(&synthetic.origin().events).unwrap());
-        order.limit = 1000;
+        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut order = Order { limit: 1000, ..Order::default() };
         synthetic.comm(u64::MAX - 1, 1, 1, "x", false);
         for time in 1..=200 {
             synthetic.comm(time * 10, 1, 1, "x", false);
             let round = Round { finished: false, ..synthetic.take_round() };
-            order.push(round, &mut |_| {});
+            order.push(Dated::new(round, &stamps), &mut |_| {});
             assert!(order.held <= 1000 + 100, "{} bytes held", order.held);
         }
     }
@@ -275,9 +265,10 @@ mod tests {
     #[test]
     fn a_record_of_no_size_ends_its_piece_and_its_bytes_are_counted() {
         let synthetic = Synthetic::new();
-        let mut order = Order::new(Stamps::new(&synthetic.origin().events).unwrap());
+        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut order = Order::default();
         let round = Round { bytes: vec![0; 24], offset: 0, finished: true };
-        order.push(round, &mut |_| panic!("nothing is whole"));
+        order.push(Dated::new(round, &stamps), &mut |_| panic!("nothing is whole"));
         assert_eq!(order.faults().broken_bytes, 24);
     }
 }

@@ -4,28 +4,24 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+mod events;
 mod faults;
 mod recorded;
 mod sink;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-
-use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{
     Cgroups, Copies, Correlate, Moment, Queues, Releaser, StackPair, Tasks, Wakeups, Waking,
 };
-use crate::decode::{
-    Body, Callchain, DecodeError, Decoder, Event, LayoutError, Mmap, RawRecord, SchedWaking, Stamps,
-};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
 };
-use crate::order::{Order, OrderFaults};
+use crate::order::Dated;
 use crate::recording::Origin;
 use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
@@ -33,74 +29,10 @@ use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
+pub use events::EventStream;
 pub use faults::Faults;
 use recorded::{attached, recorded, tasks_of};
 use sink::Sink;
-
-/// Rounds -> events in order of time: the first half of the pipe, for those who want events.
-#[derive(Debug)]
-pub struct EventStream {
-    order: Order,
-    decoder: Decoder,
-    /// By reason; sorted, so that every report lists them in one order.
-    unreadable: BTreeMap<DecodeError, u64>,
-    records: u64,
-}
-
-impl EventStream {
-    /// For the rounds of a recording.
-    pub fn new(origin: &Origin) -> Result<EventStream, LayoutError> {
-        Ok(EventStream {
-            order: Order::new(Stamps::new(&origin.events)?),
-            decoder: Decoder::new(&origin.events)?,
-            unreadable: BTreeMap::new(),
-            records: 0,
-        })
-    }
-
-    /// Takes a round; events that nothing can precede any more go to `sink`.
-    pub fn push(&mut self, round: Round, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
-        order.push(round, &mut |raw| {
-            *records += u64::from(!is_recorders(raw));
-            hand_on(decoder, unreadable, raw, sink);
-        });
-    }
-
-    /// Hands on all that is left.
-    pub fn finish(&mut self, sink: &mut impl FnMut(&Event<'_>)) {
-        let EventStream { order, decoder, unreadable, records } = self;
-        order.finish(&mut |raw| {
-            *records += u64::from(!is_recorders(raw));
-            hand_on(decoder, unreadable, raw, sink);
-        });
-    }
-
-    /// A buffer for the next round.
-    pub fn spare_buffer(&mut self) -> Vec<u8> {
-        self.order.spare_buffer()
-    }
-}
-
-/// Whether the recorder wrote this into the file, for whoever reads it: a live screen has not seen it.
-#[inline]
-fn is_recorders(raw: RawRecord<'_>) -> bool {
-    let kind = RecordHeader::parse(raw.bytes).map(|header| header.kind);
-    matches!(kind, Some(kind::FINISHED_ROUND | kind::LOST_SAMPLES))
-}
-
-#[inline]
-fn hand_on(
-    decoder: &Decoder,
-    unreadable: &mut BTreeMap<DecodeError, u64>,
-    raw: RawRecord<'_>,
-    sink: &mut impl FnMut(&Event<'_>),
-) {
-    match decoder.decode(raw) {
-        Ok(event) => sink(&event),
-        Err(error) => *unreadable.entry(error).or_default() += 1,
-    }
-}
 
 /// Rounds -> report.
 #[derive(Debug)]
@@ -183,6 +115,12 @@ impl Pipeline {
         stream.push(round, &mut |event| stages.take(event));
     }
 
+    /// Takes a round that another thread has dated.
+    pub fn push_dated(&mut self, round: Dated) {
+        let Pipeline { stream, stages } = self;
+        stream.push_dated(round, &mut |event| stages.take(event));
+    }
+
     /// The recording is over: waits that did not end stay open.
     pub fn finish(&mut self) {
         let Pipeline { stream, stages } = self;
@@ -234,7 +172,8 @@ impl Pipeline {
 
     fn sources(&self) -> Sources<'_> {
         let stages = &self.stages;
-        let unreadable = self.stream.unreadable.iter().map(|(e, n)| (e.to_string(), *n)).collect();
+        let unreadable =
+            self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
         Sources {
             origin: &stages.origin,
             kernel: &stages.kernel,
@@ -250,18 +189,14 @@ impl Pipeline {
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,
             unreadable,
-            order: self.order_faults(),
-            records: self.stream.records,
+            order: self.stream.order_faults(),
+            records: self.stream.records(),
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
             not_queued: stages.queues.untracked(),
         }
-    }
-
-    fn order_faults(&self) -> OrderFaults {
-        self.stream.order.faults()
     }
 }
 

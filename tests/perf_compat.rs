@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lockprof::decode::{Decoder, RawRecord, Stamps};
 use lockprof::kernel::Kernel;
 use lockprof::model::{GroupBy, Nanos};
-use lockprof::order::Order;
+use lockprof::order::{Dated, Order};
 use lockprof::perf_compat::{CompatKey, CompatReport, CompatRow, PerfCompat, Walk, perf_time};
 use lockprof::source::{Replay, Round};
 
@@ -243,12 +243,13 @@ fn ours(case: &Case, mode: &Mode) -> CompatReport {
     let mut replay = Replay::open(&case.data).unwrap();
     let events = &replay.origin().events;
     let decoder = Decoder::new(events).unwrap();
-    let mut order = Order::new(Stamps::new(events).unwrap());
+    let stamps = Stamps::new(events).unwrap();
+    let mut order = Order::default();
     let mut compat = PerfCompat::new(mode.by, mode.walk);
     let mut push = |raw: RawRecord<'_>| compat.push(&decoder.decode(raw).unwrap(), kernel);
     let mut round = Round::default();
     while replay.next_round(&mut round).unwrap() {
-        order.push(std::mem::take(&mut round), &mut push);
+        order.push(Dated::new(std::mem::take(&mut round), &stamps), &mut push);
         round.bytes = order.spare_buffer();
     }
     order.finish(&mut push);

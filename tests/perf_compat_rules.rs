@@ -3,7 +3,7 @@
 //!
 //! In: events made by hand. Out: rows, and the names and counts of the differences.
 
-use lockprof::decode::{Begin, Body, Callchain, Comm, End, Event, RawTask};
+use lockprof::decode::{Begin, Body, Callchain, Comm, End, Event, RawChain, RawTask};
 use lockprof::kernel::Kernel;
 use lockprof::model::{Cpu, GroupBy, LockAddr, LockFlags, Timestamp};
 use lockprof::perf_compat::{CompatKey, CompatReport, PerfCompat, Walk};
@@ -40,7 +40,8 @@ fn begin_at(lock: LockAddr, flags: u32, kernel: &[u8]) -> Body<'_> {
 }
 
 fn end_at(lock: LockAddr, ret: i32, kernel: &[u8]) -> Body<'_> {
-    let chain = Callchain { kernel, ..Callchain::default() };
+    // What stands in front of the first mark is kernel.
+    let chain = RawChain(kernel);
     Body::ContentionEnd(End { who: RawTask::default(), lock, ret, chain })
 }
 

@@ -9,7 +9,7 @@ use super::read_ahead::ReadAhead;
 use crate::analyse::Detail;
 use crate::cli::args::InputArgs;
 use crate::cli::messages::{self, Failure};
-use crate::decode::{Body, Event};
+use crate::decode::{Body, Event, Stamps};
 use crate::kernel::{self, Kernel, Places, SymbolSource, Wanted};
 use crate::model::Filter;
 use crate::pipeline::{EventStream, Pipeline};
@@ -64,11 +64,12 @@ pub(super) fn analyse(
         return Err(no_cgroups());
     }
     // Reading goes on while symbols are looked for.
-    let mut ahead = ReadAhead::start(replay).context("cannot start a thread")?;
+    let stamps = Stamps::new(&origin.events)?;
+    let mut ahead = ReadAhead::start(replay, stamps).context("cannot start a thread")?;
     let (kernel, source) = kernel_symbols(&origin, input.kallsyms.as_deref())?;
     let mut pipeline = Pipeline::new(origin, (kernel, source.to_string()), detail, filter)?;
     while let Some(round) = ahead.next() {
-        pipeline.push(round);
+        pipeline.push_dated(round);
         ahead.give_back(pipeline.spare_buffer());
     }
     pipeline.finish();
@@ -89,7 +90,8 @@ pub(super) fn events(
     mut sink: impl FnMut(&Event<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut stream = EventStream::new(origin)?;
-    let mut ahead = ReadAhead::start(replay).context("cannot start a thread")?;
+    let stamps = Stamps::new(&origin.events)?;
+    let mut ahead = ReadAhead::start(replay, stamps).context("cannot start a thread")?;
     let mut result = Ok(());
     let mut take = |event: &Event<'_>| {
         if result.is_ok() && !is_round_mark(event) {
@@ -97,7 +99,7 @@ pub(super) fn events(
         }
     };
     while let Some(round) = ahead.next() {
-        stream.push(round, &mut take);
+        stream.push_dated(round, &mut take);
         ahead.give_back(stream.spare_buffer());
     }
     stream.finish(&mut take);

@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use crate::cli::args::DEFAULT_RECORDING;
 use crate::cli::checks;
 use crate::cli::messages::Failure;
 use crate::render::Renderer;
@@ -30,6 +31,14 @@ fn width(stream: impl AsFd) -> usize {
 fn color(stream: &impl IsTerminal) -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     stream.is_terminal() && !refused
+}
+
+/// ` FILE`, as it stands behind a command that reads the recording; nothing for the default one.
+pub(super) fn file_argument(recording: &Path) -> String {
+    match recording.to_string_lossy().as_ref() {
+        DEFAULT_RECORDING => String::new(),
+        other => format!(" {other}"),
+    }
 }
 
 /// Why a file could not be written, and what to type instead.

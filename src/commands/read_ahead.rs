@@ -1,6 +1,6 @@
 //! A recording read by a thread of its own, while the rounds before are being worked on.
 //!
-//! In: an opened recording. Out: its rounds in order; at the end what went wrong.
+//! In: an opened recording. Out: its rounds in order, their records dated; at the end what went wrong.
 
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 
 use crate::cli::messages::{self, Failure};
+use crate::decode::Stamps;
+use crate::order::Dated;
 use crate::recording::ReadError;
 use crate::source::{Replay, Round};
 
@@ -22,27 +24,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A recording on its way.
 pub(super) struct ReadAhead {
-    rounds: Receiver<Round>,
+    rounds: Receiver<Dated>,
     spare: Sender<Vec<u8>>,
     thread: JoinHandle<(Replay, Result<(), ReadError>)>,
     progress: Progress,
 }
 
 impl ReadAhead {
-    /// Begins to read.
-    pub(super) fn start(replay: Replay) -> io::Result<ReadAhead> {
+    /// Begins to read records that `stamps` can date.
+    pub(super) fn start(replay: Replay, stamps: Stamps) -> io::Result<ReadAhead> {
         let (to_work, rounds) = sync_channel(AHEAD);
         let (spare, free) = channel();
         let progress = Progress::new(replay.len());
-        let body = move || read(replay, &to_work, &free);
+        let body = move || read(replay, &stamps, &to_work, &free);
         let thread = thread::Builder::new().name("lockprof-read".into()).spawn(body)?;
         Ok(ReadAhead { rounds, spare, thread, progress })
     }
 
     /// The next round; `None` at the end of what can be read.
-    pub(super) fn next(&mut self) -> Option<Round> {
+    pub(super) fn next(&mut self) -> Option<Dated> {
         let round = self.rounds.recv().ok()?;
-        self.progress.show(round.bytes.len() as u64);
+        self.progress.show(round.bytes() as u64);
         Some(round)
     }
 
@@ -64,7 +66,8 @@ impl ReadAhead {
 
 fn read(
     mut replay: Replay,
-    to_work: &SyncSender<Round>,
+    stamps: &Stamps,
+    to_work: &SyncSender<Dated>,
     free: &Receiver<Vec<u8>>,
 ) -> (Replay, Result<(), ReadError>) {
     loop {
@@ -72,7 +75,9 @@ fn read(
         let mut round = Round { bytes, ..Round::default() };
         match replay.next_round(&mut round) {
             // Nobody listens any more: something else went wrong.
-            Ok(true) if to_work.send(round).is_err() => return (replay, Ok(())),
+            Ok(true) if to_work.send(Dated::new(round, stamps)).is_err() => {
+                return (replay, Ok(()));
+            }
             Ok(true) => {}
             Ok(false) => return (replay, Ok(())),
             Err(error) => return (replay, Err(error)),

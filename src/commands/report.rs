@@ -6,7 +6,7 @@ use anyhow::anyhow;
 
 use super::{input, output};
 use crate::analyse::Detail;
-use crate::cli::args::{By, DEFAULT_RECORDING, Format, ReportArgs};
+use crate::cli::args::{By, Format, ReportArgs};
 use crate::cli::messages::Failure;
 use crate::model::GroupBy;
 use crate::render::{Csv, Folded, Json, Table};
@@ -66,16 +66,13 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
-    Table { width, color, next: next(args), readers_writers: args.rw }
+    let file = output::file_argument(&args.input.file);
+    Table { width, color, next: next(args), file, readers_writers: args.rw }
 }
 
 /// What to try next, with the file that was asked for.
 fn next(args: &ReportArgs) -> Vec<String> {
-    let file = args.input.file.to_string_lossy();
-    let file = match file.as_ref() {
-        DEFAULT_RECORDING => String::new(),
-        other => format!(" {other}"),
-    };
+    let file = output::file_argument(&args.input.file);
     let report = |rest: &str| format!("lockprof report{file} {rest}");
     let graph = |rest: &str| format!("lockprof flamegraph{file} {rest}-o lockprof.svg");
     match args.by {

@@ -18,21 +18,28 @@ pub struct Callchain<'a> {
     pub astray: bool,
 }
 
-impl<'a> Callchain<'a> {
-    /// Splits `ips` at its marks; parts of guests and hypervisors are left out.
+/// A callchain that nobody has looked at: most ends of waits carry one for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RawChain<'a>(pub &'a [u8]);
+
+impl<'a> RawChain<'a> {
+    /// Splits it at its marks; parts of guests and hypervisors are left out.
     #[inline]
-    pub(super) fn split(ips: &'a [u8]) -> Callchain<'a> {
+    pub fn split(self) -> Callchain<'a> {
         let mut chain = Callchain::default();
-        let mut part = Part { mark: context::KERNEL, start: 0 };
-        for (index, word) in words(ips).enumerate() {
-            if word >= context::MAX {
-                chain.astray |= !is_mark(word);
-                part.end(ips, index, &mut chain);
-                part = Part { mark: word, start: index + 1 };
+        let (mut mark, mut rest) = (context::KERNEL, self.0.as_chunks::<8>().0);
+        loop {
+            let next = rest.iter().position(|word| u64::from_le_bytes(*word) >= context::MAX);
+            let (part, marked) = rest.split_at(next.unwrap_or(rest.len()));
+            match mark {
+                context::KERNEL if chain.kernel.is_empty() => chain.kernel = part.as_flattened(),
+                context::USER if chain.user.is_empty() => chain.user = part.as_flattened(),
+                _ => {}
             }
+            let Some((word, behind)) = marked.split_first() else { return chain };
+            (mark, rest) = (u64::from_le_bytes(*word), behind);
+            chain.astray |= !is_mark(mark);
         }
-        part.end(ips, ips.len() / 8, &mut chain);
-        chain
     }
 }
 
@@ -47,23 +54,6 @@ fn is_mark(word: u64) -> bool {
             | context::GUEST_KERNEL
             | context::GUEST_USER
     )
-}
-
-struct Part {
-    mark: u64,
-    start: usize,
-}
-
-impl Part {
-    #[inline]
-    fn end<'a>(&self, ips: &'a [u8], index: usize, chain: &mut Callchain<'a>) {
-        let bytes = &ips[self.start * 8..index * 8];
-        match self.mark {
-            context::KERNEL if chain.kernel.is_empty() => chain.kernel = bytes,
-            context::USER if chain.user.is_empty() => chain.user = bytes,
-            _ => {}
-        }
-    }
 }
 
 /// The addresses in `bytes`.
@@ -82,25 +72,25 @@ mod tests {
     #[test]
     fn kernel_and_user_part_are_told_apart_by_their_marks() {
         let ips = bytes(&[context::KERNEL, 1, 2, context::USER, 3]);
-        let chain = Callchain::split(&ips);
+        let chain = RawChain(&ips).split();
         assert_eq!(words(chain.kernel).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(words(chain.user).collect::<Vec<_>>(), [3]);
     }
 
     #[test]
     fn a_chain_may_have_one_part_or_none() {
-        assert_eq!(Callchain::split(&[]), Callchain::default());
+        assert_eq!(RawChain(&[]).split(), Callchain::default());
         let ips = bytes(&[context::USER, 3, 4]);
-        let chain = Callchain::split(&ips);
+        let chain = RawChain(&ips).split();
         assert_eq!((chain.kernel.len(), chain.user.len()), (0, 16));
         let ips = bytes(&[context::GUEST_KERNEL, 9, context::KERNEL]);
-        assert_eq!(Callchain::split(&ips), Callchain::default());
+        assert_eq!(RawChain(&ips).split(), Callchain::default());
     }
 
     #[test]
     fn a_value_among_the_marks_that_is_none_ends_the_part_and_is_told() {
         let ips = bytes(&[context::KERNEL, 1, context::USER, 2, u64::MAX, 3]);
-        let chain = Callchain::split(&ips);
+        let chain = RawChain(&ips).split();
         assert_eq!((chain.kernel.len(), chain.user.len(), chain.astray), (8, 8, true));
     }
 }

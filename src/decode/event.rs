@@ -1,6 +1,6 @@
 //! Decoded records. Names and callchains borrow the record's bytes.
 
-use super::Callchain;
+use super::{Callchain, RawChain};
 use crate::model::{Context, Cpu, LockAddr, LockFlags, Nanos, TaskId, Timestamp};
 
 /// One decoded record.
@@ -114,7 +114,7 @@ pub struct End<'a> {
     /// 0, or a negative errno.
     pub ret: i32,
     /// Where; usually empty.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// `sched:sched_waking`: the waker's own record.

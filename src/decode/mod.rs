@@ -11,8 +11,8 @@ mod record;
 mod stamp;
 mod tracepoint;
 
-pub use chain::Callchain;
 pub(crate) use chain::words;
+pub use chain::{Callchain, RawChain};
 pub use event::{
     Begin, Body, Cgroup, Comm, CpuSample, End, Event, Ksymbol, Mmap, RawTask, SchedSwitch,
     SchedWaking, Switch, TaskChange,

@@ -8,7 +8,7 @@ use super::event::{Body, Cgroup, Comm, CpuSample, Event, Ksymbol, Mmap, Switch, 
 use super::layout::{Layout, Layouts, word};
 use super::reader::Bytes;
 use super::tracepoint::Tracepoint;
-use super::{Callchain, LayoutError, RawRecord};
+use super::{LayoutError, RawChain, RawRecord};
 use crate::model::{Cpu, Nanos};
 use crate::recording::EventDesc;
 
@@ -75,7 +75,7 @@ struct Sample<'a> {
     tid: i32,
     cpu: Option<Cpu>,
     period: u64,
-    chain: Callchain<'a>,
+    chain: RawChain<'a>,
     raw: &'a [u8],
 }
 
@@ -111,7 +111,7 @@ impl Decoder {
                     event: index,
                     ip: sample.ip,
                     weight,
-                    chain: sample.chain,
+                    chain: sample.chain.split(),
                 })
             }
             Meaning::Unknown => Body::Other(kind::SAMPLE),
@@ -188,7 +188,7 @@ fn read_sample<'a>(layout: &Layout, record: &'a [u8]) -> Option<Sample<'a>> {
     }
     if has(sample::CALLCHAIN) {
         let count = bytes.u64()?;
-        out.chain = Callchain::split(bytes.words(count)?);
+        out.chain = RawChain(bytes.words(count)?);
     }
     if has(sample::RAW) {
         let size = bytes.u32()?;

@@ -8,7 +8,7 @@ use lockprof_collectors::procfs::tracefs::{Field, Format};
 
 use super::event::{Begin, Body, End, RawTask, SchedSwitch, SchedWaking};
 use super::reader::unsigned;
-use super::{Callchain, DecodeError};
+use super::{DecodeError, RawChain};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
 
 /// Where one number stands.
@@ -78,13 +78,13 @@ impl Tracepoint {
         &self,
         event: usize,
         raw: &[u8],
-        chain: Callchain<'a>,
+        chain: RawChain<'a>,
     ) -> Result<Body<'a>, DecodeError> {
         self.read(event, raw, chain).ok_or(DecodeError::ShortRaw)
     }
 
     #[inline]
-    fn read<'a>(&self, event: usize, raw: &[u8], chain: Callchain<'a>) -> Option<Body<'a>> {
+    fn read<'a>(&self, event: usize, raw: &[u8], chain: RawChain<'a>) -> Option<Body<'a>> {
         let who = RawTask {
             task: task(self.common_pid.read(raw)?),
             context: Context::from_common_flags(self.common_flags.read(raw)? as u8),
@@ -94,7 +94,7 @@ impl Tracepoint {
                 who,
                 lock: LockAddr(lock.read(raw)?),
                 flags: LockFlags(flags.read(raw)? as u32),
-                chain,
+                chain: chain.split(),
             }),
             Known::ContentionEnd { lock, ret } => Body::ContentionEnd(End {
                 who,
@@ -102,16 +102,18 @@ impl Tracepoint {
                 ret: ret.read(raw)? as i32,
                 chain,
             }),
-            Known::SchedWaking { pid } => {
-                Body::SchedWaking(SchedWaking { who, woken: task(pid.read(raw)?), chain })
-            }
+            Known::SchedWaking { pid } => Body::SchedWaking(SchedWaking {
+                who,
+                woken: task(pid.read(raw)?),
+                chain: chain.split(),
+            }),
             Known::SchedSwitch { prev, state, next } => Body::SchedSwitch(SchedSwitch {
                 prev: task(prev.read(raw)?),
                 prev_state: state.read(raw)?,
                 next: task(next.read(raw)?),
-                chain,
+                chain: chain.split(),
             }),
-            Known::Unknown => Body::Tracepoint(event, who, chain),
+            Known::Unknown => Body::Tracepoint(event, who, chain.split()),
         })
     }
 }

@@ -1,14 +1,16 @@
 //! Symbols of one kernel, sorted by address.
 //!
 //! In: the lines of kallsyms. Out: which symbol an address lies in, and ids of functions under
-//! their folded names. Of several names of one address one is kept; markers of sections, which
-//! are not functions, only where there is no other.
+//! their folded names, given when they are first asked for: of 150,000 functions a recording asks
+//! for a few hundred. Of several names of one address one is kept; markers of sections, which are
+//! not functions, only where there is no other.
 
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use lockprof_collectors::procfs::kallsyms::{Symbol, symbols};
 use std::cmp::Reverse;
 use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::fold::fold;
 use super::table::{Verdict, verdict};
@@ -30,8 +32,6 @@ pub(super) struct Place {
     pub(super) addr: u64,
     name_at: u32,
     name_len: u32,
-    /// Its id, once it has one; data has none.
-    function: u32,
     /// 0 is the kernel itself, others are one more than their place in `modules`.
     module: u16,
     /// nm(1)'s letter.
@@ -40,15 +40,15 @@ pub(super) struct Place {
     end_of_text: bool,
 }
 
-const NO_FUNCTION: u32 = u32::MAX;
-
-/// Where the kernel's lock and scheduler functions lie, and two symbols that every kernel has.
+/// Where the kernel's lock and scheduler functions lie, two symbols that every kernel has, and one that
+/// only PREEMPT_RT has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Landmarks {
     pub(super) sched_text: (u64, u64),
     pub(super) lock_text: (u64, u64),
     pub(super) text: Option<u64>,
     pub(super) stext: Option<u64>,
+    pub(super) rt_spin_lock: bool,
 }
 
 impl Landmarks {
@@ -60,6 +60,7 @@ impl Landmarks {
             "__lock_text_end" => self.lock_text.1 = symbol.addr,
             "_text" => self.text = Some(symbol.addr),
             "_stext" => self.stext = Some(symbol.addr),
+            "rt_spin_lock" => self.rt_spin_lock = true,
             _ => {}
         }
     }
@@ -77,7 +78,7 @@ pub(super) struct Index {
     places: Vec<Place>,
     names: String,
     modules: Vec<String>,
-    functions: Functions,
+    functions: Shared<Functions>,
     pub(super) landmarks: Landmarks,
     /// Lines that were symbols of text, whatever their address.
     pub(super) text_lines: usize,
@@ -95,7 +96,6 @@ impl Index {
             index.take(&symbol);
         }
         index.sort();
-        index.intern();
         index
     }
 
@@ -109,7 +109,7 @@ impl Index {
         }
         let module = symbol.module.map_or(Some(0), |name| self.module_number(name));
         let Some(module) = module else { return };
-        if module == 0 && symbol.name.starts_with('_') {
+        if module == 0 && symbol.name.starts_with(['_', 'r']) {
             self.landmarks.note(symbol);
         }
         let Ok(name_at) = u32::try_from(self.names.len()) else { return };
@@ -118,7 +118,6 @@ impl Index {
             addr: symbol.addr,
             name_at,
             name_len: symbol.name.len() as u32,
-            function: NO_FUNCTION,
             module,
             kind: symbol.kind,
             end_of_text: text && is_end_of_text(symbol.name),
@@ -169,22 +168,6 @@ impl Index {
         )
     }
 
-    fn intern(&mut self) {
-        let mut functions = std::mem::take(&mut self.functions);
-        functions.by_name = HashTable::with_capacity(self.places.len());
-        for place in &mut self.places {
-            if place.is_text() {
-                let (at, len) = (place.name_at as usize, place.name_len as usize);
-                let name = self.names.get(at..at + len).unwrap_or_default();
-                let folded = fold(name);
-                // What folding drops stands before and after, so this is where the rest begins.
-                let skipped = folded.as_ptr() as usize - name.as_ptr() as usize;
-                place.function = functions.id(&self.names, at + skipped, folded.len());
-            }
-        }
-        self.functions = functions;
-    }
-
     /// The symbol in which `addr` lies, and the offset in it.
     pub(super) fn find(&self, addr: u64) -> Option<(&Place, u64)> {
         let after = self.places.partition_point(|place| place.addr <= addr);
@@ -207,8 +190,17 @@ impl Index {
         self.data_lines >= FEW_VARIABLES
     }
 
+    /// The function that a symbol of text is; a new id when it was not asked for before.
     pub(super) fn function(&self, place: &Place) -> Option<FunctionId> {
-        place.is_text().then_some(FunctionId(place.function))
+        if !place.is_text() {
+            return None;
+        }
+        let name = self.place_name(place);
+        let folded = fold(name);
+        // What folding drops stands before and after, so this is where the rest begins.
+        let skipped = folded.as_ptr() as usize - name.as_ptr() as usize;
+        let at = place.name_at as usize + skipped;
+        Some(self.functions.get().id(&self.names, at, folded.len()))
     }
 
     pub(super) fn place_name(&self, place: &Place) -> &str {
@@ -229,25 +221,26 @@ impl Index {
     }
 
     pub(super) fn function_name(&self, function: FunctionId) -> &str {
-        self.functions.name(&self.names, function)
+        piece(&self.names, &self.functions.get().pieces, function.0)
     }
 
-    /// Whether kallsyms has a function of that folded name.
+    /// Whether kallsyms has a function of that folded name. Looks at all of them.
     pub(super) fn has_function(&self, name: &str) -> bool {
-        self.functions.find(&self.names, name).is_some()
+        let mut functions = self.places.iter().filter(|place| place.is_text());
+        functions.any(|place| fold(self.place_name(place)) == name)
     }
 
-    /// The id of a function that kallsyms does not have; the same as that of a function of that
-    /// folded name that it has.
+    /// The id of a function that kallsyms need not have.
     pub(super) fn add_function(&mut self, name: &str) -> Option<FunctionId> {
         let folded = fold(name);
-        if let Some(id) = self.functions.find(&self.names, folded) {
+        let mut functions = self.functions.get();
+        if let Some(id) = functions.find(&self.names, folded) {
             return Some(id);
         }
         let at = self.names.len();
         u32::try_from(at + folded.len()).ok()?;
         self.names.push_str(folded);
-        Some(FunctionId(self.functions.id(&self.names, at, folded.len())))
+        Some(functions.id(&self.names, at, folded.len()))
     }
 
     /// Moves the kernel's own symbols by `distance`, as another boot of it has them elsewhere
@@ -280,6 +273,23 @@ impl Place {
     }
 }
 
+/// What is filled while it is looked at, by whoever shares the book.
+#[derive(Debug, Default)]
+struct Shared<T>(Mutex<T>);
+
+impl<T> Shared<T> {
+    fn get(&self) -> MutexGuard<'_, T> {
+        // A panic leaves no change half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Clone> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        Shared(Mutex::new(self.get().clone()))
+    }
+}
+
 /// Folded names, each once. A name is a piece of the book's `names`.
 #[derive(Clone, Debug, Default)]
 struct Functions {
@@ -291,17 +301,17 @@ struct Functions {
 impl Functions {
     fn find(&self, names: &str, name: &str) -> Option<FunctionId> {
         let hash = self.hasher.hash_one(name);
-        let same = |&id: &u32| self.name(names, FunctionId(id)) == name;
+        let same = |&id: &u32| piece(names, &self.pieces, id) == name;
         self.by_name.find(hash, same).map(|&id| FunctionId(id))
     }
 
     /// The id of the name at `at` in `names`.
-    fn id(&mut self, names: &str, at: usize, len: usize) -> u32 {
+    fn id(&mut self, names: &str, at: usize, len: usize) -> FunctionId {
         let (pieces, hasher) = (&mut self.pieces, &self.hasher);
         let name = names.get(at..at + len).unwrap_or_default();
         let same = |&id: &u32| piece(names, pieces, id) == name;
         let rehash = |&id: &u32| hasher.hash_one(piece(names, pieces, id));
-        match self.by_name.entry(hasher.hash_one(name), same, rehash) {
+        FunctionId(match self.by_name.entry(hasher.hash_one(name), same, rehash) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(free) => {
                 let id = pieces.len() as u32;
@@ -309,11 +319,7 @@ impl Functions {
                 pieces.push((at as u32, len as u32));
                 id
             }
-        }
-    }
-
-    fn name<'a>(&self, names: &'a str, FunctionId(id): FunctionId) -> &'a str {
-        piece(names, &self.pieces, id)
+        })
     }
 }
 

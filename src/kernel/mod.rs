@@ -123,7 +123,7 @@ impl Kernel {
 
     /// Whether it is a PREEMPT_RT kernel, whose spinlocks are rt-mutexes.
     pub fn preempt_rt(&self) -> bool {
-        self.index.has_function("rt_spin_lock")
+        self.index.landmarks.rt_spin_lock
     }
 
     /// Whether `addr` lies in `.sched.text` or `.spinlock.text`: perf's own definition of a lock

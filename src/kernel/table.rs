@@ -130,19 +130,9 @@ fn parse(line: &'static str) -> Option<Row> {
 }
 
 fn kind_of(word: &str) -> Option<Option<LockKind>> {
-    const KINDS: [LockKind; 8] = [
-        LockKind::Spinlock,
-        LockKind::Rwlock,
-        LockKind::Rwsem,
-        LockKind::Mutex,
-        LockKind::RtMutex,
-        LockKind::PcpuSem,
-        LockKind::Semaphore,
-        LockKind::RwlockRt,
-    ];
     match word {
         "-" => Some(None),
-        word => KINDS.into_iter().find(|kind| kind.name() == word).map(Some),
+        word => LockKind::ALL.into_iter().find(|kind| kind.name() == word).map(Some),
     }
 }
 

@@ -106,7 +106,8 @@ impl LockKind {
         }
     }
 
-    const ALL: [LockKind; 8] = [
+    /// All kinds that have a name of their own.
+    pub const ALL: [LockKind; 8] = [
         LockKind::Spinlock,
         LockKind::Rwlock,
         LockKind::Rwsem,

@@ -136,6 +136,11 @@ impl WaitStat {
         if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
     }
 
+    /// Whether half of the ended waits are shorter than twice `floor`, what measuring adds to each.
+    pub fn is_near(&self, floor: Nanos) -> bool {
+        self.ended.quantile(0.5).is_some_and(|p50| p50.0 < floor.0.saturating_mul(2))
+    }
+
     /// Waits begun: `contended` in perf's words.
     pub fn contended(&self) -> u64 {
         self.ended.count + self.open + self.uncertain

@@ -139,9 +139,10 @@ impl PerfCompat {
     }
 
     fn end(&mut self, event: &Event<'_>, end: &End<'_>, kernel: &Kernel) {
-        let caller = self.caller(end.chain, kernel);
+        let chain = end.chain.split();
+        let caller = self.caller(chain, kernel);
         let key = self.key(event.tid, end.lock, caller);
-        let blind = end.chain.kernel.is_empty() && end.chain.user.is_empty();
+        let blind = chain.kernel.is_empty() && chain.user.is_empty();
         self.differences.ends_without_callchain += u64::from(blind && self.by == GroupBy::Site);
         let (Some(row), Some(open_of_thread)) =
             (self.rows.get_mut(&key), self.threads.get_mut(&event.tid))

@@ -41,10 +41,7 @@ impl Shape<'_> {
 
     /// Half of the waits are hardly longer than our own record of them.
     pub(crate) fn is_near_floor(&self, stat: &WaitStat) -> bool {
-        match (stat.ended.quantile(0.5), self.report.trust.floor) {
-            (Some(p50), Some(floor)) => p50.0 < floor.0.saturating_mul(2),
-            _ => false,
-        }
+        self.report.trust.floor.is_some_and(|floor| stat.is_near(floor))
     }
 
     /// The column that rows are sorted by, where it is not there anyway.

@@ -9,11 +9,13 @@ use std::io;
 use serde::Serialize;
 
 use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
+use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
 use crate::render::readers_writers_json::{ReadersWritersOut, readers_writers};
 use crate::render::{Renderer, units};
 use crate::report::{
-    ChargedName, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName, Trust,
+    ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
+    Trust,
 };
 
 /// Goes up when a field changes its name, type or meaning; new fields do not count.
@@ -43,7 +45,15 @@ struct Document<'a> {
     sort: &'static str,
     total: StatOut,
     rows: Vec<RowOut<'a>>,
+    findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
+}
+
+#[derive(Serialize)]
+struct FindingOut {
+    id: &'static str,
+    text: String,
+    more: String,
 }
 
 #[derive(Serialize)]
@@ -229,8 +239,14 @@ fn document(report: &Report) -> Document<'_> {
         },
         total: stat(&report.total),
         rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
+}
+
+fn finding(finding: &Finding) -> FindingOut {
+    let Sentence { id, text, more } = sentence(finding);
+    FindingOut { id, text, more: format!("lockprof {more}") }
 }
 
 pub(super) fn header(header: &Header) -> HeaderOut<'_> {

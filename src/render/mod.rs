@@ -12,6 +12,7 @@ mod cells;
 mod csv;
 mod doubts;
 pub mod escape;
+mod findings;
 mod flamegraph;
 mod folded;
 mod grid;
@@ -30,6 +31,7 @@ mod tree;
 pub mod units;
 
 pub use csv::Csv;
+pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;
 pub use folded::{Folded, Weight};
 pub use json::{Json, SCHEMA, SCHEMA_VERSION};

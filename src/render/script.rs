@@ -111,7 +111,7 @@ impl<'a> Script<'a> {
 fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
         Body::ContentionBegin(begin) => begin.chain,
-        Body::ContentionEnd(end) => end.chain,
+        Body::ContentionEnd(end) => end.chain.split(),
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
         Body::Tracepoint(_, _, chain) => *chain,
@@ -196,7 +196,7 @@ fn text(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::decode::{Decoder, RawRecord, Stamps};
-    use crate::order::Order;
+    use crate::order::{Dated, Order};
     use crate::source::{At, Synthetic};
 
     fn lines(synthetic: &mut Synthetic, kallsyms: &[u8]) -> Vec<String> {
@@ -204,11 +204,12 @@ mod tests {
         let kernel = Kernel::from_kallsyms(kallsyms);
         let script = Script::new(&origin.events, &kernel);
         let decoder = Decoder::new(&origin.events).unwrap();
-        let mut order = Order::new(Stamps::new(&origin.events).unwrap());
+        let stamps = Stamps::new(&origin.events).unwrap();
+        let mut order = Order::default();
         let mut out = Vec::new();
         let mut write =
             |raw: RawRecord<'_>| script.write(&decoder.decode(raw).unwrap(), &mut out).unwrap();
-        order.push(synthetic.take_round(), &mut write);
+        order.push(Dated::new(synthetic.take_round(), &stamps), &mut write);
         order.finish(&mut write);
         String::from_utf8(out).unwrap().lines().map(String::from).collect()
     }

@@ -10,6 +10,7 @@ use crate::model::{GroupBy, Nanos};
 use crate::render::cells::Shape;
 use crate::render::doubts::{Doubt, doubts};
 use crate::render::escape::visible;
+use crate::render::findings::{Sentence, sentence};
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
@@ -26,13 +27,16 @@ pub struct Table {
     pub color: bool,
     /// Commands to try next.
     pub next: Vec<String>,
+    /// ` FILE` behind a command that reads this recording; nothing when it takes it by default.
+    pub file: String,
     /// Whether readers and writers are told apart below the table.
     pub readers_writers: bool,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { width: 100, color: false, next: Vec::new(), readers_writers: false }
+        let (next, file) = (Vec::new(), String::new());
+        Table { width: 100, color: false, next, file, readers_writers: false }
     }
 }
 
@@ -43,8 +47,10 @@ impl Renderer for Table {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let page = Page { report, width: self.width, paint: Paint { color: self.color } };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
+        let findings = page.findings(&self.file);
         let sides = if self.readers_writers { page.readers_writers() } else { Vec::new() };
-        let parts = [page.verdict(), body, sides, page.doubts(), page.next(&self.next)];
+        let next = page.next(&self.next);
+        let parts = [page.verdict(), body, sides, findings, page.doubts(), next];
         write_parts(&parts, out)
     }
 }
@@ -206,12 +212,39 @@ impl Page<'_> {
         lines
     }
 
+    /// A sentence each, and what shows more of it.
+    fn findings(&self, file: &str) -> Vec<String> {
+        let findings = self.report.findings();
+        let lines = |finding| {
+            let Sentence { text, more, .. } = sentence(finding);
+            let (mut lines, more) = (wrap("* ", &text, self.width), command(more, file));
+            match lines.last_mut() {
+                // Commands are for copying: they do not break.
+                Some(last) if columns(last) + 1 + columns(&more) <= self.width => {
+                    *last += " ";
+                    *last += &more;
+                }
+                _ => lines.push(format!("  {more}")),
+            }
+            lines
+        };
+        findings.iter().flat_map(lines).collect()
+    }
+
     fn doubts(&self) -> Vec<String> {
         said(&doubts(self.report), self.width, self.paint)
     }
 
     fn next(&self, commands: &[String]) -> Vec<String> {
         if commands.is_empty() { Vec::new() } else { pack("next: ", commands, self.width) }
+    }
+}
+
+/// What to type for `more`, of that recording.
+fn command(more: &str, file: &str) -> String {
+    match more.split_once(' ') {
+        Some(("report", options)) => format!("lockprof report{file} {options}"),
+        _ => format!("lockprof {more}"),
     }
 }
 

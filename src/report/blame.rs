@@ -31,6 +31,19 @@ pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter)
     charged.map(|(_, cell)| cell.stat.wait()).sum()
 }
 
+/// Rows by waiter's site and releaser, in order of their words.
+pub(super) fn charged_rows(
+    sources: &Sources<'_>,
+    names: &LockNames,
+    filter: &Filter,
+    total: &WaitStat,
+) -> Vec<Row> {
+    let query = Query { by: GroupBy::Blame, filter: filter.clone(), ..Query::default() };
+    let mut rows = rows(sources, names, &query, total);
+    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    rows
+}
+
 /// Rows of blame. `total`: all waits that pass the filter.
 pub(super) fn rows(
     sources: &Sources<'_>,

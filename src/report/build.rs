@@ -88,6 +88,10 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
             true => blame::rows(sources, &names, query, &total),
             false => rows(sources, &cells, query),
         },
+        charged: match sources.wakings {
+            true => blame::charged_rows(sources, &names, &query.filter, &total),
+            false => Vec::new(),
+        },
         cpu_stacks: if query.stacks { cpu_stacks(sources, &query.filter) } else { Vec::new() },
         trust: quality::trust(sources, named(&cells, charged)),
         total,

@@ -55,6 +55,8 @@ impl Report {
         let key = |row: &Row| row.key.clone();
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
+        merge_by(&mut self.charged, &other.charged, key, Row::merge);
+        self.charged.sort_by(|a, b| a.key.cmp(&b.key));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
         self.trust.merge(&other.trust);
         Ok(())

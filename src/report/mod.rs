@@ -7,6 +7,7 @@ mod blame;
 mod build;
 mod catalogue;
 mod cpu_stacks;
+mod findings;
 mod lock_name;
 mod merge;
 mod paths;
@@ -18,6 +19,7 @@ mod tree;
 mod trust;
 
 pub use build::{Sources, build};
+pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use readers_writers::{Side, Sides};

@@ -165,6 +165,9 @@ pub struct Report {
     pub total: WaitStat,
     /// Every row, sorted.
     pub rows: Vec<Row>,
+    /// Who let whom wait, whatever rows stand for: a row for each waiter's site and releaser, in order of
+    /// their words. Empty where wakings were not recorded.
+    pub charged: Vec<Row>,
     /// CPU samples as stacks, root first: for flame graphs by CPU time; empty unless asked for.
     pub cpu_stacks: Vec<CpuStack>,
     /// How far all this can be trusted.

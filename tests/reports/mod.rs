@@ -99,6 +99,7 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         trust: trust(total.wait()),
         total,
         rows,
+        charged: Vec::new(),
         cpu_stacks: Vec::new(),
     }
 }

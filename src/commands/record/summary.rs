@@ -4,7 +4,7 @@ use lockprof_collectors::perf::session::SessionError;
 
 use super::Outcome;
 use crate::analyse::Detail;
-use crate::cli::args::{DEFAULT_RECORDING, RecordArgs};
+use crate::cli::args::RecordArgs;
 use crate::cli::checks;
 use crate::cli::messages::{self, Failure};
 use crate::cli::plan::PlanError;
@@ -35,8 +35,9 @@ pub(super) fn print(args: &RecordArgs, outcome: &Outcome) -> Result<(), Failure>
     draw(args, outcome)?;
     let mut text = Vec::new();
     let (width, color) = output::of_stderr();
-    Table { width, color, next: next(args), ..Table::default() }
-        .render(&outcome.report, &mut text)?;
+    let file = output::file_argument(&args.output);
+    let next = next(&file);
+    Table { width, color, next, file, ..Table::default() }.render(&outcome.report, &mut text)?;
     messages::block(&String::from_utf8_lossy(&text));
     Ok(())
 }
@@ -49,9 +50,7 @@ pub(in crate::commands) fn draw(args: &RecordArgs, outcome: &Outcome) -> Result<
     }
 }
 
-fn next(args: &RecordArgs) -> Vec<String> {
-    let file = args.output.display().to_string();
-    let file = if file == DEFAULT_RECORDING { String::new() } else { format!(" {file}") };
+fn next(file: &str) -> Vec<String> {
     vec![
         format!("lockprof report{file}"),
         format!("lockprof report{file} --by lock"),
