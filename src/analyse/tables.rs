@@ -84,9 +84,14 @@ impl Tables {
         Tables { detail, filter, ..Tables::default() }
     }
 
-    /// Counts a wait.
+    /// Counts a wait. `parts`: whom it stood behind, where the lock knows readers and writers.
     #[inline]
-    pub fn add_wait(&mut self, wait: &Wait, site: impl Fn(StackId) -> Option<FunctionId>) {
+    pub fn add_wait(
+        &mut self,
+        wait: &Wait,
+        parts: &[Standing],
+        site: impl Fn(StackId) -> Option<FunctionId>,
+    ) {
         let (range, full) = (self.filter.time, wait.full());
         let ends_inside = range.contains(wait.end);
         let own = own_inside(wait, range);
@@ -110,6 +115,13 @@ impl Tables {
                     stat.backed_off += u64::from(outcome == Outcome::BackedOff);
                 }
                 stat.ended.own += own;
+            }
+        }
+        if wait.outcome != Outcome::Uncertain {
+            for part in parts {
+                let inside =
+                    TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+                stat.behind.add(part.behind, own_inside(wait, inside));
             }
         }
         self.make_room(site);
@@ -144,19 +156,6 @@ impl Tables {
         }
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
-        }
-    }
-
-    /// Says whom the parts of a wait that was counted stood behind.
-    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
-        let range = self.filter.time;
-        let counts = wait.outcome != Outcome::Uncertain && wait.full() >= self.filter.min_wait;
-        let Some(stat) = self.waits.get_mut(&cell_key(wait, self.detail)).filter(|_| counts) else {
-            return;
-        };
-        for part in parts {
-            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
-            stat.behind.add(part.behind, own_inside(wait, inside));
         }
     }
 

@@ -4,7 +4,7 @@
 //! are charged to who ended them; of locks with readers and writers also whom it stood behind.
 
 use crate::analyse::Tables;
-use crate::attribute::{Attribution, standings};
+use crate::attribute::{Attribution, Standing, standings};
 use crate::correlate::{Observation, Piece, Queues, Wakeups};
 use crate::kernel::Kernel;
 use crate::model::{Mode, Wait};
@@ -23,17 +23,16 @@ pub(super) struct Sink<'a> {
 impl Sink<'_> {
     #[inline]
     pub(super) fn take(&mut self, observation: Observation) {
-        let Sink { kernel, stacks, attribution, tables, .. } = self;
         match observation {
             Observation::Begun(begun) => self.queues.begin(&begun),
             Observation::Wait(wait) => {
+                let Sink { kernel, stacks, attribution, .. } = self;
                 attribution.facts(wait.kernel_stack, kernel, stacks);
-                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-                tables.add_wait(&wait, known);
                 let shared = wait.lock_type.mode != Mode::Exclusive;
-                if shared { self.shared_lock(&wait) } else { self.charge(&wait, &mut |_| ()) }
+                if shared { self.shared_lock(&wait) } else { self.exclusive_lock(&wait) }
             }
             Observation::Sample(sample) => {
+                let Sink { kernel, stacks, attribution, tables, .. } = self;
                 attribution.facts(sample.kernel_stack, kernel, stacks);
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 if let Some(facts) = attribution.known(sample.kernel_stack) {
@@ -41,6 +40,29 @@ impl Sink<'_> {
                 }
             }
         }
+    }
+
+    fn exclusive_lock(&mut self, wait: &Wait) {
+        self.count(wait, &[]);
+        self.charge(wait, &mut |_| ());
+    }
+
+    /// The queue of a lock with readers and writers says more than who ended the pieces of a wait.
+    fn shared_lock(&mut self, wait: &Wait) {
+        let mut pieces = Vec::new();
+        self.charge(wait, &mut |piece| pieces.push(piece));
+        let left = self.queues.end(wait);
+        let parts = standings(wait, &pieces, left.writer_ahead, self.attribution);
+        self.count(wait, &parts);
+        if let Some(stretch) = left.stretch {
+            self.tables.add_stretch(&stretch);
+        }
+    }
+
+    fn count(&mut self, wait: &Wait, parts: &[Standing]) {
+        let Sink { tables, attribution, .. } = self;
+        let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+        tables.add_wait(wait, parts, known);
     }
 
     /// Charges each piece of a wait to who ended it.
@@ -51,18 +73,6 @@ impl Sink<'_> {
                 tables.add_piece(wait, &piece, attribution);
                 each(piece);
             });
-        }
-    }
-
-    /// The same for a lock with readers and writers, whose queue says more.
-    fn shared_lock(&mut self, wait: &Wait) {
-        let mut pieces = Vec::new();
-        self.charge(wait, &mut |piece| pieces.push(piece));
-        let left = self.queues.end(wait);
-        let parts = standings(wait, &pieces, left.writer_ahead, self.attribution);
-        self.tables.add_standings(wait, &parts);
-        if let Some(stretch) = left.stretch {
-            self.tables.add_stretch(&stretch);
         }
     }
 }

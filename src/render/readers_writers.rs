@@ -43,10 +43,10 @@ fn columns(by: GroupBy) -> Vec<Column> {
         number("R<-qW", 0),
         number("W<-R", 0),
         number("W<-W", 0),
-        number("most", 1),
-        number("convoys", 2),
-        number("longest", 0),
     ];
+    if by == GroupBy::Lock {
+        columns.extend([number("most", 1), number("convoys", 2), number("longest", 0)]);
+    }
     columns.push(Column { title: "type", kind: Kind::Word, give_up: 0 });
     columns.extend(names(by).iter().map(|&title| Column { title, kind: Kind::Name, give_up: 0 }));
     columns
@@ -82,7 +82,9 @@ fn cells(by: GroupBy, row: &Row, sides: &Sides) -> Vec<Cell> {
         share(writers, |side| side.behind.reader),
         share(writers, |side| side.behind.writer),
     ];
-    cells.extend(queue(row.queue.as_ref()));
+    if by == GroupBy::Lock {
+        cells.extend(queue(row.queue.as_ref()));
+    }
     cells.push(Cell::new(kind(row)));
     cells.extend(words(by, row).map(Cell::new));
     cells
@@ -136,14 +138,15 @@ fn words(by: GroupBy, row: &Row) -> impl Iterator<Item = String> {
 }
 
 fn legend(report: &Report, gone: &[&str]) -> Vec<String> {
-    let mut words: Vec<String> = [
-        "R<-qW: behind a queued writer, while readers hold it",
-        "most: waiting at a time",
-        "convoys: handed over twice or more, never free",
-        "longest: waits in one, and its time",
-    ]
-    .map(str::to_owned)
-    .into();
+    let mut words = vec!["R<-qW: behind a queued writer, while readers hold it"];
+    if report.by == GroupBy::Lock {
+        words.extend([
+            "most: waiting at a time",
+            "convoys: handed over twice or more, never free",
+            "longest: waits in one, and its time",
+        ]);
+    }
+    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     if report.trust.charged.is_none() {
         words.push("whom writers wait behind: record --blame".into());
     }

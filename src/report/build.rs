@@ -299,7 +299,8 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    let queue = queue_of(sources, cells.iter().map(|cell| cell.key));
+    // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.
+    let queue = key.lock_kind.and_then(|_| queue_of(sources, cells.iter().map(|cell| cell.key)));
     Row { key, stat, splits, stacks, hold: None, queue }
 }
 

@@ -138,8 +138,7 @@ pub struct Row {
     /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
     /// where no hold was seen.
     pub hold: Option<Stat>,
-    /// By site and by lock: what the queues of these locks did; `None` for locks without readers and
-    /// writers.
+    /// By lock: what its queue did; `None` for locks without readers and writers.
     pub queue: Option<QueueStat>,
 }
 
