@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 
 use super::blame::fold;
-use crate::correlate::Stretch;
+use crate::correlate::Busy;
 use crate::model::{LockAddr, LockKind, Nanos, QueueStat, TimeRange};
 
 /// Whose queue.
@@ -34,7 +34,7 @@ pub(super) struct QueueTable {
 
 impl QueueTable {
     /// Adds a stretch; its convoy counts where it ends.
-    pub(super) fn add(&mut self, stretch: &Stretch, range: TimeRange, limit: usize) {
+    pub(super) fn add(&mut self, stretch: &Busy, range: TimeRange, limit: usize) {
         let time = range.clip(stretch.from, stretch.to);
         let ends_inside = range.contains(stretch.to);
         if time == Nanos::ZERO && !ends_inside {
@@ -73,8 +73,8 @@ mod tests {
     use crate::correlate::LockId;
     use crate::model::Timestamp;
 
-    fn stretch(addr: u64, from: u64, to: u64) -> Stretch {
-        Stretch {
+    fn stretch(addr: u64, from: u64, to: u64) -> Busy {
+        Busy {
             lock: LockId { addr: LockAddr(addr), kind: LockKind::Rwsem },
             from: Timestamp(from),
             to: Timestamp(to),

@@ -66,8 +66,8 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
-    let file = output::file_argument(&args.input.file);
-    Table { width, color, next: next(args), file, readers_writers: args.rw }
+    let (file, phases) = (output::file_argument(&args.input.file), args.phases);
+    Table { width, color, next: next(args), file, phases, readers_writers: args.rw }
 }
 
 /// What to try next, with the file that was asked for.

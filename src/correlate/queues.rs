@@ -11,7 +11,7 @@
 //! before it while readers hold the lock. What stands ahead of it in the queue tells which.
 //!
 //! In: waits that begin ([`Begun`]) and end. Out: until when a writer stood ahead of a wait, and each
-//! [`Stretch`] of time in which a queue was not empty. Bounded: of too many waits at a time the later
+//! [`Busy`] of time in which a queue was not empty. Bounded: of too many waits at a time the later
 //! ones are not followed, and counted.
 
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ pub struct Begun {
 
 /// The time from the first begin to the last end of waits that overlap, for one lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Busy {
     /// Which lock.
     pub lock: LockId,
     /// Begin of the first wait.
@@ -72,7 +72,7 @@ pub struct Left {
     /// Until when a writer stood ahead of it: its begin when none did. `None`: not known.
     pub writer_ahead: Option<Timestamp>,
     /// The queue is empty now: what it was.
-    pub stretch: Option<Stretch>,
+    pub stretch: Option<Busy>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ struct Waiter {
 struct Queue {
     waiters: VecDeque<Waiter>,
     writers: usize,
-    stretch: Stretch,
+    stretch: Busy,
     /// Who got the lock last in this stretch.
     taken: Option<Mode>,
 }
@@ -158,14 +158,14 @@ impl Queues {
 
 impl Queue {
     fn new(first: &Begun) -> Queue {
-        let stretch = Stretch::new(first);
+        let stretch = Busy::new(first);
         Queue { waiters: VecDeque::new(), writers: 0, stretch, taken: None }
     }
 
     fn push(&mut self, begun: &Begun) {
         let Begun { task, cpu, mode, begin, .. } = *begun;
         if self.waiters.is_empty() {
-            self.stretch = Stretch::new(begun);
+            self.stretch = Busy::new(begun);
             self.taken = None;
         }
         let no_writer_since = (self.writers == 0).then_some(begin);
@@ -225,9 +225,9 @@ impl Queue {
     }
 }
 
-impl Stretch {
-    fn new(first: &Begun) -> Stretch {
-        Stretch {
+impl Busy {
+    fn new(first: &Begun) -> Busy {
+        Busy {
             lock: first.lock,
             from: first.begin,
             to: first.begin,
@@ -269,6 +269,7 @@ mod tests {
             begin: Timestamp(begin),
             end: Timestamp(end),
             nested: Nanos::ZERO,
+            spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
             kernel_stack: StackId::EMPTY,
             user_stack: StackId::EMPTY,
@@ -360,6 +361,7 @@ mod tests {
             begin: begun.begin,
             end: begun.begin,
             nested: Nanos::ZERO,
+            spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
             kernel_stack: StackId::EMPTY,
             user_stack: StackId::EMPTY,

@@ -1,6 +1,6 @@
 //! What is counted for every key. One merge; shares, averages and quantiles are derived.
 
-use super::{Behind, Histogram, Nanos};
+use super::{Behind, Histogram, HolderTimes, Nanos, PhaseTimes};
 
 /// Ended waits: how many, how long, how spread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +101,10 @@ pub struct WaitStat {
     pub spun: Spun,
     /// Of locks with readers and writers: whom the waits stood behind.
     pub behind: Behind,
+    /// What the traced time was spent on.
+    pub phases: PhaseTimes,
+    /// In pieces of waits: what those did who are charged with them.
+    pub holder: HolderTimes,
 }
 
 impl WaitStat {
@@ -115,6 +119,8 @@ impl WaitStat {
         self.uncertain_time += other.uncertain_time;
         self.spun.merge(other.spun);
         self.behind.merge(other.behind);
+        self.phases.merge(&other.phases);
+        self.holder.merge(&other.holder);
     }
 
     /// What rows are sorted by: traced and spun together.

@@ -1,19 +1,24 @@
 //! Where observations go: attribute, then analyse.
 //!
-//! In: waits and CPU samples from correlate. Out: counted in the tables, each wait cut into pieces that
-//! are charged to who ended them; of locks with readers and writers also whom it stood behind.
+//! In: waits and CPU samples from correlate. Out: counted in the tables, each wait with its phases, and
+//! cut into pieces that are charged to who ended them; of locks with readers and writers also whom it
+//! stood behind.
 
 use crate::analyse::Tables;
 use crate::attribute::{Attribution, Standing, standings};
-use crate::correlate::{Observation, Piece, Queues, Wakeups};
+use crate::correlate::{
+    Observation, Piece, PieceEnd, Queues, RunStates, Tasks, Wakeups, holder, phases,
+};
 use crate::kernel::Kernel;
-use crate::model::{Mode, Wait};
+use crate::model::{HolderTimes, Mode, Wait};
 use crate::stacks::Stacks;
 
 /// Where observations go, with the books they need.
 pub(super) struct Sink<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) stacks: &'a Stacks,
+    pub(super) tasks: &'a Tasks,
+    pub(super) states: Option<&'a RunStates>,
     pub(super) attribution: &'a mut Attribution,
     pub(super) wakeups: &'a Option<Wakeups>,
     pub(super) queues: &'a mut Queues,
@@ -25,12 +30,7 @@ impl Sink<'_> {
     pub(super) fn take(&mut self, observation: Observation) {
         match observation {
             Observation::Begun(begun) => self.queues.begin(&begun),
-            Observation::Wait(wait) => {
-                let Sink { kernel, stacks, attribution, .. } = self;
-                attribution.facts(wait.kernel_stack, kernel, stacks);
-                let shared = wait.lock_type.mode != Mode::Exclusive;
-                if shared { self.shared_lock(&wait) } else { self.exclusive_lock(&wait) }
-            }
+            Observation::Wait(wait) => self.take_wait(&wait),
             Observation::Sample(sample) => {
                 let Sink { kernel, stacks, attribution, tables, .. } = self;
                 attribution.facts(sample.kernel_stack, kernel, stacks);
@@ -40,6 +40,13 @@ impl Sink<'_> {
                 }
             }
         }
+    }
+
+    fn take_wait(&mut self, wait: &Wait) {
+        let Sink { kernel, stacks, attribution, .. } = self;
+        attribution.facts(wait.kernel_stack, kernel, stacks);
+        let shared = wait.lock_type.mode != Mode::Exclusive;
+        if shared { self.shared_lock(wait) } else { self.exclusive_lock(wait) }
     }
 
     fn exclusive_lock(&mut self, wait: &Wait) {
@@ -60,19 +67,30 @@ impl Sink<'_> {
     }
 
     fn count(&mut self, wait: &Wait, parts: &[Standing]) {
-        let Sink { tables, attribution, .. } = self;
+        let Sink { tasks, states, tables, attribution, .. } = self;
         let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-        tables.add_wait(wait, parts, known);
+        let waiter = tasks.info(wait.task).id;
+        tables.add_wait(wait, parts, |inside| phases(*states, (wait, waiter), inside), known);
     }
 
     /// Charges each piece of a wait to who ended it.
     fn charge(&mut self, wait: &Wait, each: &mut impl FnMut(Piece)) {
-        let Sink { wakeups, tables, attribution, .. } = self;
-        if let Some(wakeups) = wakeups {
-            wakeups.cut(wait, &mut |piece| {
-                tables.add_piece(wait, &piece, attribution);
-                each(piece);
-            });
-        }
+        let Sink { tasks, states, wakeups, tables, attribution, .. } = self;
+        let Some(wakeups) = wakeups else { return };
+        wakeups.cut(wait, &mut |piece: Piece| {
+            let charged = (wait, &piece);
+            tables.add_piece(
+                charged,
+                |inside, sleeps| match piece.end {
+                    PieceEnd::HandOver(by) => {
+                        let id = tasks.info(by.task).id;
+                        holder(*states, charged, id, inside, sleeps)
+                    }
+                    PieceEnd::Uncharged(_) => HolderTimes::default(),
+                },
+                attribution,
+            );
+            each(piece);
+        });
     }
 }

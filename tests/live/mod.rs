@@ -13,6 +13,8 @@ mod hammer;
 mod machine;
 mod namespace;
 mod perf;
+mod phases;
 mod picture;
 mod schedule;
+mod thread_time;
 mod threads;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockprof_collectors::floor;
+use lockprof_collectors::perf::plan::Lane;
 use lockprof_collectors::perf::session::Session;
 use lockprof_collectors::procfs::cgroup::{self, Hierarchy};
 use lockprof_collectors::procfs::sysctl::Sysctls;
@@ -44,6 +45,7 @@ pub(super) fn origin(
         settings: Some(Settings {
             notes: [plan.notes.clone(), notes, unsupported(session)].concat(),
             floor_ns: floor,
+            own_ring: own_ring(session),
             ..settings(plan, workload)
         }),
         ..Origin::default()
@@ -130,6 +132,11 @@ fn events(session: &Session) -> Vec<EventDesc> {
     described.collect()
 }
 
+fn own_ring(session: &Session) -> Vec<u32> {
+    let events = session.events().iter().zip(0..);
+    events.filter(|(event, _)| event.lane == Lane::Flood).map(|(_, index)| index).collect()
+}
+
 fn host(plan: &RecordPlan) -> Host {
     let system = &plan.system;
     Host {
@@ -170,6 +177,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
         followed_system_wide: plan.follow,
         cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
         collectors: plan.collectors.clone(),
+        own_ring: Vec::new(),
         no_spin: plan.no_spin,
         floor_ns: None,
         own_pids: vec![std::process::id() as i32],
