@@ -8,12 +8,13 @@ use hashbrown::HashMap;
 
 use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
+use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
-use crate::attribute::{Attribution, Facts};
-use crate::correlate::{ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
+use crate::attribute::{Attribution, Facts, Standing};
+use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
-    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat,
+    Spun, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -98,6 +99,7 @@ pub struct Tables {
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    queues: QueueTable,
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
@@ -152,6 +154,23 @@ impl Tables {
         self.make_room(site);
     }
 
+    /// Counts whom the parts of a wait that was counted stood behind.
+    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || wait.outcome == Outcome::Uncertain {
+            return;
+        }
+        let mut behind = Behind::default();
+        for part in parts {
+            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+            behind.add(part.behind, wait.own_inside(inside));
+        }
+        if behind != Behind::default() {
+            let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+            cell.stat.behind.merge(behind);
+        }
+    }
+
     /// Counts a CPU sample; one that waits for a lock unseen by the tracepoints enters the waits.
     pub fn add_sample(
         &mut self,
@@ -184,6 +203,16 @@ impl Tables {
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
         }
+    }
+
+    /// Adds what a queue did until it ran empty.
+    pub fn add_stretch(&mut self, stretch: &Busy) {
+        self.queues.add(stretch, self.filter.time, self.detail.cells);
+    }
+
+    /// What the queue of a lock did.
+    pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
+        self.queues.queues.get(key)
     }
 
     /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
@@ -376,7 +405,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded + self.thread_times.folded()
+        self.folded + self.blame.folded + self.queues.folded + self.thread_times.folded()
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {

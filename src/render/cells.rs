@@ -1,7 +1,7 @@
 //! What a row of a report says, cell by cell.
 //!
-//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock, task or
-//! releaser, and the cells of each row, escaped.
+//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock, task, cgroup
+//! or releaser, and the cells of each row, escaped.
 
 use crate::model::{
     GroupBy, HandOverKind, LockType, Mode, Nanos, SortKey, Stat, Uncharged, WaitStat,
@@ -97,6 +97,10 @@ impl Shape<'_> {
                 columns.push(column("task", Kind::Name, 0));
                 columns.push(column("mostly", Kind::Word, 0));
             }
+            GroupBy::Cgroup => {
+                columns.push(column("cgroup", Kind::Name, 0));
+                columns.push(column("mostly", Kind::Word, 0));
+            }
             GroupBy::Releaser | GroupBy::Blame => {}
         }
         columns
@@ -135,6 +139,7 @@ impl Shape<'_> {
             GroupBy::Site => site(row),
             GroupBy::Lock => self.lock(row),
             GroupBy::Task => task(row),
+            GroupBy::Cgroup => cgroup(row),
             GroupBy::Releaser | GroupBy::Blame => Vec::new(),
         });
         cells
@@ -357,11 +362,20 @@ fn task(row: &Row) -> Vec<Cell> {
         Some(task) => (visible(&task.comm).into_owned(), id(task.pid), id(task.tid)),
         None => ("[unknown]".into(), "-".into(), "-".into()),
     };
+    vec![Cell::new(pid), Cell::new(tid), Cell::new(comm), mostly(row)]
+}
+
+fn cgroup(row: &Row) -> Vec<Cell> {
+    let path = row.key.cgroup.as_deref().unwrap_or("-");
+    vec![Cell::new(visible(path)), mostly(row)]
+}
+
+/// The type of lock that waited most.
+fn mostly(row: &Row) -> Cell {
     let most = row.splits.iter().max_by_key(|split| (split.stat.wait(), split.stat.contended()));
-    let mostly = most.map_or(Cell::new("-"), |split| {
+    most.map_or(Cell::new("-"), |split| {
         let share = split.stat.share_of(&row.stat);
         let text = format!("{} {}", split.lock_type, units::percent(share));
         Cell::styled(text, style_of(split.lock_type))
-    });
-    vec![Cell::new(pid), Cell::new(tid), Cell::new(comm), mostly]
+    })
 }

@@ -17,7 +17,7 @@ use crate::report::{ChargedName, PathPart, PathRow, Paths, Report, Row};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const TITLES: [&str; 49] = [
+const TITLES: [&str; 50] = [
     "lock_type",
     "lock_kind",
     "caller",
@@ -67,6 +67,7 @@ const TITLES: [&str; 49] = [
     "via_ns",
     "lock_owner_comm",
     "lock_owner_pid",
+    "cgroup",
 ];
 
 impl Renderer for Csv {
@@ -117,8 +118,9 @@ fn record(report: &Report, row: &Row) -> [String; TITLES.len()] {
     let waits = name_fields(row).into_iter().chain(number_fields(row, report.total.wait()));
     let via = report.by.is_blame().then(|| report.chains.via(&row.key).0);
     let via = via.map_or(String::new(), |via| via.to_string());
+    let cgroup = row.key.cgroup.as_deref().map_or(String::new(), |path| csv_field(path).into());
     let fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain([via]);
-    let mut fields = fields.chain(owner_fields(row));
+    let mut fields = fields.chain(owner_fields(row)).chain([cgroup]);
     std::array::from_fn(|_| fields.next().unwrap_or_default())
 }
 

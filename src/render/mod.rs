@@ -28,6 +28,8 @@ mod paths_json;
 mod phases;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
+mod readers_writers;
+mod readers_writers_json;
 mod script;
 mod table;
 mod thread_time;

@@ -13,8 +13,8 @@ use std::io;
 
 use super::escape::visible;
 use crate::decode::{
-    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, MmapLock, MmapLockStep, RawTask, SchedSwitch,
-    Switch, TaskChange, words,
+    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, MmapLock, MmapLockStep, SchedSwitch, Switch,
+    TaskChange, words,
 };
 use crate::kernel::Kernel;
 use crate::model::Context;
@@ -38,7 +38,7 @@ impl<'a> Script<'a> {
     /// # Errors
     /// Only those of `out`.
     pub fn write(&self, event: &Event<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        let who = raw_task(&event.body);
+        let who = event.body.who();
         write!(out, "{}.{:09} ", event.time.0 / 1_000_000_000, event.time.0 % 1_000_000_000)?;
         match event.cpu {
             Some(cpu) => write!(out, "[{:03}] ", cpu.0)?,
@@ -79,6 +79,7 @@ impl<'a> Script<'a> {
             Body::Exit(_) => "EXIT".into(),
             Body::Switch(_) => "SWITCH".into(),
             Body::Ksymbol(_) => "KSYMBOL".into(),
+            Body::Cgroup(_) => "CGROUP".into(),
             Body::Lost(_) => "LOST".into(),
             Body::LostSamples(_) => "LOST_SAMPLES".into(),
             Body::Throttle => "THROTTLE".into(),
@@ -107,23 +108,6 @@ impl<'a> Script<'a> {
             separator = " < ";
         }
         Ok(())
-    }
-}
-
-/// Who a raw tracepoint record says ran.
-fn raw_task(body: &Body<'_>) -> Option<RawTask> {
-    match body {
-        Body::ContentionBegin(begin) => Some(begin.who),
-        Body::ContentionEnd(end) => Some(end.who),
-        Body::ContendedRelease(release) => Some(release.who),
-        Body::SchedWaking(waking) => Some(waking.who),
-        // The task that leaves is the one that ran; its record is always of task context.
-        Body::SchedSwitch(switch) => {
-            Some(RawTask { task: switch.prev, context: Context::default() })
-        }
-        Body::MmapLock(event) => Some(event.who),
-        Body::Tracepoint(_, who, _) => Some(*who),
-        _ => None,
     }
 }
 
@@ -165,6 +149,7 @@ impl fmt::Display for Fields<'_> {
             Body::Fork(change) | Body::Exit(change) => task_change(f, change),
             Body::Switch(change) => switch(f, *change),
             Body::Ksymbol(symbol) => ksymbol(f, symbol),
+            Body::Cgroup(cgroup) => write!(f, "id={} path={}", cgroup.id, text(cgroup.path)),
             Body::Lost(lost) | Body::LostSamples(lost) => write!(f, "lost={lost}"),
             Body::Other(kind) => write!(f, "type={kind}"),
         }

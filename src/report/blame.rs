@@ -84,6 +84,7 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
+        queue: None,
         holder_slept: slept(sources, &group.holds),
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
         stat: group.stat,

@@ -1,5 +1,6 @@
 //! Tables and books -> report: group, filter, name, sort.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -12,13 +13,14 @@ use super::cpu_stacks::cpu_stacks;
 use super::lock_row::{Owners, add_holds, one_name_a_lock};
 use super::namer::Namer;
 use super::quality::{self, Named};
+use super::readers_writers::queue_of;
 use super::report::{
     LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
 };
 use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{AddressSpaces, Chains, Counts, SleepCounts, Tasks};
+use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
     Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos,
@@ -41,6 +43,7 @@ pub struct Sources<'a> {
     pub objects: &'a Objects,
     pub symbolizer: &'a RefCell<Symbolizer>,
     pub tasks: &'a Tasks,
+    pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
     pub counts: Counts,
@@ -52,6 +55,7 @@ pub struct Sources<'a> {
     pub cpu_samples: u64,
     pub skid: Option<&'a Skid>,
     pub copies: u64,
+    pub not_queued: u64,
     pub wakings: bool,
     pub switches: bool,
     pub sched_missing: (Option<Timestamp>, u64),
@@ -74,6 +78,7 @@ pub(super) struct Cell<'a> {
     /// Whose it is, of locks that processes own.
     pub(super) owner: Option<i32>,
     pub(super) task: TaskName,
+    cgroup: Cow<'a, str>,
 }
 
 impl Cell<'_> {
@@ -193,6 +198,7 @@ pub(super) fn cell<'a>(
         addr: lock.addr,
         owner: lock.owner,
         task: task_name(sources, key.context, key.task),
+        cgroup: cgroup_of(sources, key.task),
     }
 }
 
@@ -221,6 +227,18 @@ pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) 
     }
 }
 
+/// The path of a task's cgroup.
+pub(super) fn cgroup_of<'a>(sources: &Sources<'a>, task: TaskKey) -> Cow<'a, str> {
+    let TaskKey::Task(task) = task else { return "[many tasks]".into() };
+    match sources.tasks.info(task).cgroup {
+        None => "[not recorded]".into(),
+        Some(id) => match sources.cgroups.path(id) {
+            Some(path) => path.into(),
+            None => format!("[cgroup {id}]").into(),
+        },
+    }
+}
+
 pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
     let any = |list: &[String], matches: &dyn Fn(&str) -> bool| {
         list.is_empty() || list.iter().any(|wanted| matches(wanted))
@@ -234,6 +252,7 @@ pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
         && any(&filter.comm, &|wanted| cell.task.comm == wanted)
         && (filter.pid.is_empty() || filter.pid.contains(&cell.task.pid))
         && (filter.tid.is_empty() || filter.tid.contains(&cell.task.tid))
+        && filter.takes_cgroup(&cell.cgroup)
 }
 
 /// By name, in either spelling of the mmap_lock, or by address.
@@ -292,6 +311,7 @@ fn row_key(sources: &Sources<'_>, cell: &Cell<'_>, owners: &Owners, by: GroupBy)
         lock_addr: cell.addr.filter(|_| lock),
         lock_owner: cell.owner.filter(|_| lock).map(|pid| owners.name(sources.tasks, pid)),
         task: (by == GroupBy::Task).then(|| cell.task.clone()),
+        cgroup: (by == GroupBy::Cgroup).then(|| cell.cgroup.clone().into_owned()),
         releaser: None,
     }
 }
@@ -309,7 +329,9 @@ fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks:
     let splits =
         splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new() }
+    // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.
+    let queue = key.lock_kind.and_then(|_| queue_of(sources, cells.iter().map(|cell| cell.key)));
+    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new(), queue }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {

@@ -429,6 +429,7 @@ mod tests {
             cpu: None,
             pid,
             tid: pid,
+            cgroup: None,
             instance: 0,
             offset: 0,
             body: Body::Exit(change),

@@ -40,6 +40,7 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Site => "site",
         GroupBy::Lock => "lock",
         GroupBy::Task => "task",
+        GroupBy::Cgroup => "cgroup",
         GroupBy::Releaser => "releaser",
         GroupBy::Blame => "blame",
     }
@@ -97,6 +98,9 @@ impl Row {
         sort_stacks(&mut self.stacks);
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
+        }
+        if let Some(queue) = &other.queue {
+            self.queue.get_or_insert_default().merge(queue);
         }
         merge_slept(&mut self.holder_slept, &other.holder_slept);
     }

@@ -17,6 +17,7 @@ mod merge;
 mod namer;
 mod paths;
 mod quality;
+mod readers_writers;
 #[allow(clippy::module_inception)]
 mod report;
 mod thread_time;
@@ -31,6 +32,7 @@ pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
+pub use readers_writers::{Side, Sides};
 pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
     StackShare, TaskName,

@@ -3,7 +3,8 @@
 //! Names are raw words from the machine: renderers escape them.
 
 use crate::model::{
-    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
+    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, QueueStat, SortKey, Stat,
+    Uncharged, WaitStat,
 };
 use crate::report::blame_stacks::BlameStack;
 use crate::report::chains::WaitChains;
@@ -89,6 +90,8 @@ pub struct RowKey {
     pub lock_owner: Option<TaskName>,
     /// By task.
     pub task: Option<TaskName>,
+    /// By cgroup: its path from the mount of the hierarchy on.
+    pub cgroup: Option<String>,
     /// By releaser, and in blame: who is charged.
     pub releaser: Option<ChargedName>,
 }
@@ -151,6 +154,8 @@ pub struct Row {
     /// By releaser, and in blame: how long the releaser kept these locks while others waited; by lock:
     /// how long it was held, where that was recorded. `None` where no hold was seen.
     pub hold: Option<Stat>,
+    /// By lock: what its queue did; `None` for locks without readers and writers.
+    pub queue: Option<QueueStat>,
     /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
     /// that was; largest first.
     pub holder_slept: Vec<(String, Nanos)>,

@@ -6,6 +6,7 @@
 //! were made side by side.
 
 mod blame;
+mod cgroups;
 mod ending;
 mod file;
 mod hammer;
@@ -15,5 +16,6 @@ mod namespace;
 mod perf;
 mod phases;
 mod picture;
+mod schedule;
 mod thread_time;
 mod threads;

@@ -10,8 +10,8 @@ mod golden;
 use lockprof::analyse::PartTime;
 use lockprof::correlate::{Counts, SleepCounts};
 use lockprof::model::{
-    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
-    Uncharged, WaitStat,
+    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat, SortKey,
+    Spun, Stat, Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
@@ -57,6 +57,7 @@ fn key() -> RowKey {
         lock_addr: None,
         lock_owner: None,
         task: None,
+        cgroup: None,
         releaser: None,
     }
 }
@@ -65,7 +66,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new() }
+    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new(), queue: None }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -88,6 +89,7 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     }
 }
 
@@ -100,6 +102,7 @@ pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Ro
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     }
 }
 
@@ -266,6 +269,38 @@ pub(crate) fn locks() -> Report {
 }
 
 /// Tasks: a thread, and threads of one name folded together.
+/// The same, and who waits behind whom.
+pub(crate) fn readers_writers() -> Report {
+    let mut report = locks();
+    let row = &mut report.rows[0];
+    for split in &mut row.splits {
+        let behind = &mut split.stat.behind;
+        let traced = split.stat.ended.own + split.stat.open_time;
+        let share = |percent: u64| Nanos(traced.0 / 100 * percent);
+        behind.writer = share(71);
+        match split.lock_type.mode {
+            Mode::Read => behind.queued_writer = share(20),
+            _ => behind.reader = share(24),
+        }
+        behind.woken = share(3);
+    }
+    row.queue = Some(QueueStat {
+        busy: Nanos(1_900_000_000),
+        readers: Nanos(800_000_000),
+        writers: Nanos(1_900_000_000),
+        most_readers: 12,
+        most_writers: 29,
+        convoys: 212,
+        convoy_waits: 1_030,
+        convoy_hand_overs: 900,
+        convoy_time: Nanos(1_800_000_000),
+        longest_waits: 88,
+        longest_time: Nanos(312_000_000),
+        doubtful: 0,
+    });
+    report
+}
+
 pub(crate) fn tasks() -> Report {
     let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     report(
@@ -312,6 +347,7 @@ fn blame_of(name: &str) -> Report {
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);

@@ -17,6 +17,7 @@ Examples:
   lockprof record -- make -j8
   lockprof record -p 4242 -d 30
   lockprof record -a -d 10 -o all.data
+  lockprof record -G /system.slice/postgresql.service -d 30
   lockprof record --svg waits.svg -- fio job.fio
 
 The exit status is the command's own; 125 when lockprof itself fails.")]
@@ -31,6 +32,12 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "command",
           value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
+    /// Record this cgroup and those below it: a path from the mount of its hierarchy on
+    #[arg(short = 'G', long, value_name = "PATH", conflicts_with_all = ["all", "pid", "command"])]
+    pub cgroup: Option<String>,
+    /// Record the cgroup of each task, for `report --by cgroup`: 8 bytes a sample
+    #[arg(long)]
+    pub cgroups: bool,
     /// Record only on these CPUs, as 0-3,8
     #[arg(short = 'C', long, value_name = "LIST")]
     pub cpus: Option<String>,

@@ -26,8 +26,12 @@ fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
         }
         let mut log = written.borrow_mut();
         match call {
-            Syscall::Open { attr, pid, cpu } => {
-                let whose = if pid == own_pid() { "own".to_owned() } else { pid.to_string() };
+            Syscall::Open { attr, pid, cpu, cgroup } => {
+                let whose = match pid {
+                    _ if cgroup => "cgroup".to_owned(),
+                    pid if pid == own_pid() => "own".to_owned(),
+                    pid => pid.to_string(),
+                };
                 log.push(format!("open {} {whose} {cpu}", attr.config));
                 let fd = any_fd();
                 opened.insert(fd as RawFd, attr.config);
@@ -128,6 +132,23 @@ fn events_that_are_attached_count_from_the_start_because_enabling_may_miss_a_chi
     let attached = attach(&plan, &[own_pid()]).unwrap();
     assert_eq!(attached.session.instances(), 4 * attached.threads);
     assert!(!log.borrow().iter().any(|call| call.starts_with("enable")), "{:?}", log.borrow());
+}
+
+#[test]
+fn events_of_a_cgroup_are_opened_on_its_directory_for_each_cpu() {
+    let log = kernel(|_| None);
+    let directory = std::env::temp_dir();
+    let scope = |directory| Scope::Cgroup { directory, cpus: vec![0, 1] };
+    let session = Session::open(&plan(scope(directory.clone()))).unwrap();
+    assert_eq!(session.instances(), 4);
+    let calls = log.borrow().clone();
+    let opened: Vec<_> = calls.iter().filter(|call| call.contains("cgroup")).collect();
+    assert_eq!(
+        opened,
+        ["open 41 cgroup 0", "open 41 cgroup 1", "open 42 cgroup 0", "open 42 cgroup 1"]
+    );
+    let error = Session::open(&plan(scope(directory.join("lockprof-none")))).unwrap_err();
+    assert!(error.to_string().contains("lockprof-none failed: No such file"), "{error}");
 }
 
 #[test]
