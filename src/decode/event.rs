@@ -15,7 +15,8 @@ pub struct Event<'a> {
     /// Thread in the recorder's pid namespace: 0 outside it, -1 while exiting.
     pub tid: i32,
     /// The id of the event's instance that wrote the record, one for each CPU and thread that it was
-    /// opened on; 0 when a sample does not say, and in all other records.
+    /// opened on; of LOST and THROTTLE records the one that they speak of; 0 when a sample does not say,
+    /// and in all other records.
     pub instance: u64,
     /// Where the record stands in the file.
     pub offset: u64,
@@ -30,6 +31,8 @@ pub enum Body<'a> {
     ContentionBegin(Begin<'a>),
     /// `lock:contention_end`.
     ContentionEnd(End<'a>),
+    /// `lock:contended_release`.
+    ContendedRelease(Release<'a>),
     /// `sched:sched_waking`.
     SchedWaking(SchedWaking<'a>),
     /// `sched:sched_switch`.
@@ -56,7 +59,8 @@ pub enum Body<'a> {
     Lost(u64),
     /// Samples were lost.
     LostSamples(u64),
-    /// The kernel throttled an event.
+    /// An event was stopped: for a moment by the kernel, which throttles what comes too often, or for
+    /// good by the recorder.
     Throttle,
     /// A kind that is of no use here, or that nobody here knows.
     Other(u32),
@@ -95,6 +99,17 @@ pub struct End<'a> {
     pub ret: i32,
     /// Where; usually empty.
     pub chain: RawChain<'a>,
+}
+
+/// `lock:contended_release` (Linux 7.2 and later): `void *lock_addr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release<'a> {
+    /// Who lets go.
+    pub who: RawTask,
+    /// Of which lock.
+    pub lock: LockAddr,
+    /// Where; empty for events opened without callchain.
+    pub chain: Callchain<'a>,
 }
 
 /// `sched:sched_waking`: the waker's own record.

@@ -15,7 +15,7 @@ pub(crate) use chain::words;
 pub use chain::{Callchain, RawChain};
 pub use event::{
     Begin, Body, Comm, CpuSample, End, Event, Ksymbol, Mmap, MmapLock, MmapLockStep, RawTask,
-    SchedSwitch, SchedWaking, Switch, TaskChange,
+    Release, SchedSwitch, SchedWaking, Switch, TaskChange,
 };
 pub use layout::LayoutError;
 pub use record::{DecodeError, Decoder};

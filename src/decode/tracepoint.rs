@@ -6,7 +6,9 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{Begin, Body, End, MmapLock, MmapLockStep, RawTask, SchedSwitch, SchedWaking};
+use super::event::{
+    Begin, Body, End, MmapLock, MmapLockStep, RawTask, Release, SchedSwitch, SchedWaking,
+};
 use super::reader::unsigned;
 use super::{DecodeError, RawChain};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
@@ -34,6 +36,7 @@ impl Place {
 enum Known {
     ContentionBegin { lock: Place, flags: Place },
     ContentionEnd { lock: Place, ret: Place },
+    ContendedRelease { lock: Place },
     SchedWaking { pid: Place },
     SchedSwitch { prev: Place, state: Place, next: Place },
     MmapLock { step: MmapLockStep, mm: Place, write: Place, success: Option<Place> },
@@ -61,6 +64,9 @@ impl Tracepoint {
             }
             "contention_end" if in_system("lock") => {
                 Known::ContentionEnd { lock: place("lock_addr")?, ret: place("ret")? }
+            }
+            "contended_release" if in_system("lock") => {
+                Known::ContendedRelease { lock: place("lock_addr")? }
             }
             "sched_waking" if in_system("sched") => Known::SchedWaking { pid: place("pid")? },
             "sched_switch" if in_system("sched") => Known::SchedSwitch {
@@ -108,6 +114,11 @@ impl Tracepoint {
                 lock: LockAddr(lock.read(raw)?),
                 ret: ret.read(raw)? as i32,
                 chain,
+            }),
+            Known::ContendedRelease { lock } => Body::ContendedRelease(Release {
+                who,
+                lock: LockAddr(lock.read(raw)?),
+                chain: chain.split(),
             }),
             Known::SchedWaking { pid } => Body::SchedWaking(SchedWaking {
                 who,

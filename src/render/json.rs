@@ -8,9 +8,13 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
+use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, WaitStat};
+use crate::render::blame_json::{ChainsOut, HoldOut, ReleaserOut, chains, hold, releaser};
 use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
+use crate::render::json_threads::{
+    SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
+};
 use crate::render::{Renderer, units};
 use crate::report::{
     ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
@@ -40,10 +44,15 @@ struct Document<'a> {
     schema_version: u32,
     lockprof_version: &'static str,
     header: HeaderOut<'a>,
+    thread_time_ns: Option<ThreadTimeOut>,
+    thread_sleeps: Vec<SleepOut<'a>>,
     by: &'static str,
     sort: &'static str,
     total: StatOut,
     rows: Vec<RowOut<'a>>,
+    user_locks: Vec<UserLockOut<'a>>,
+    #[serde(flatten)]
+    chains: ChainsOut<'a>,
     findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
 }
@@ -89,18 +98,45 @@ struct StatOut {
     open_at_least_ns: u64,
     uncertain: u64,
     uncertain_at_most_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases_ns: Option<PhasesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_ns: Option<HolderOut>,
     /// `[lower bound in ns, count]`.
     histogram: Vec<(u64, u64)>,
 }
 
 #[derive(Serialize)]
-struct LockOut<'a> {
+struct PhasesOut {
+    spin: u64,
+    asleep: u64,
+    runnable: u64,
+    rest: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct HolderOut {
+    running: u64,
+    runnable: u64,
+    asleep: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct SleptOut<'a> {
+    on: &'a str,
+    time_ns: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct LockOut<'a> {
     name: &'a str,
     evidence: &'static str,
 }
 
 #[derive(Serialize)]
-struct TaskOut<'a> {
+pub(super) struct TaskOut<'a> {
     comm: &'a str,
     pid: i32,
     tid: i32,
@@ -119,28 +155,14 @@ struct RowOut<'a> {
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holder_slept: Vec<SleptOut<'a>>,
+    via_ns: Option<u64>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
     by_type: Vec<SplitOut>,
     stacks: Vec<StackOut<'a>>,
-}
-
-#[derive(Serialize)]
-struct ReleaserOut<'a> {
-    task: TaskOut<'a>,
-    caller: Option<&'a str>,
-    wrappers: &'a [String],
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct HoldOut {
-    count: u64,
-    total_ns: u64,
-    avg_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -178,8 +200,14 @@ struct TrustOut<'a> {
     not_asked_for: u64,
     joined_ends: u64,
     outside: u64,
+    sleep_waits: Option<u64>,
+    sleeps: Option<u64>,
     lost: Vec<LostOut>,
     throttled: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sched_until_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_sched: Option<u64>,
     unreadable: Vec<UnreadableOut<'a>>,
     out_of_order: u64,
     cpu_samples: u64,
@@ -216,10 +244,13 @@ pub(super) struct CpuEventOut<'a> {
 }
 
 fn document(report: &Report) -> Document<'_> {
+    let thread_sleeps = report.thread_time.iter().flat_map(|spent| &spent.sleeps);
     Document {
         schema_version: SCHEMA_VERSION,
         lockprof_version: env!("CARGO_PKG_VERSION"),
         header: header(&report.header),
+        thread_time_ns: report.thread_time.as_ref().map(thread_time),
+        thread_sleeps: thread_sleeps.map(sleep).collect(),
         by: match report.by {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
@@ -236,7 +267,9 @@ fn document(report: &Report) -> Document<'_> {
             SortKey::AvgWait => "avg_wait",
         },
         total: stat(&report.total),
-        rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        rows: report.rows.iter().map(|row| row_out(report, row)).collect(),
+        user_locks: report.user_locks.iter().map(user_lock).collect(),
+        chains: chains(&report.chains),
         findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
@@ -284,11 +317,35 @@ fn stat(stat: &WaitStat) -> StatOut {
         open_at_least_ns: stat.open_time.0,
         uncertain: stat.uncertain,
         uncertain_at_most_ns: stat.uncertain_time.0,
+        phases_ns: phases(&stat.phases),
+        holder_ns: holder(&stat.holder),
         histogram: ended.histogram.iter().collect(),
     }
 }
 
-fn row(row: &Row, all: Nanos) -> RowOut<'_> {
+/// `None` where nothing is known.
+fn phases(phases: &PhaseTimes) -> Option<PhasesOut> {
+    let PhaseTimes { spin, asleep, runnable, rest, unknown } = *phases;
+    (phases.total() > unknown).then_some(PhasesOut {
+        spin: spin.0,
+        asleep: asleep.0,
+        runnable: runnable.0,
+        rest: rest.0,
+        unknown: unknown.0,
+    })
+}
+
+fn holder(times: &HolderTimes) -> Option<HolderOut> {
+    let HolderTimes { running, runnable, asleep, unknown } = *times;
+    (times.known() > Nanos::ZERO).then_some(HolderOut {
+        running: running.0,
+        runnable: runnable.0,
+        asleep: asleep.0,
+        unknown: unknown.0,
+    })
+}
+
+fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
     let key = &row.key;
     RowOut {
         lock_type: key.lock_type.map(|t| t.to_string()),
@@ -305,40 +362,24 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
-        share: units::share(row.stat.wait(), all),
+        holder_slept: row
+            .holder_slept
+            .iter()
+            .map(|(on, time)| SleptOut { on, time_ns: time.0 })
+            .collect(),
+        via_ns: report.by.is_blame().then(|| report.chains.via(key).0),
+        share: units::share(row.stat.wait(), report.total.wait()),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
         stacks: row.stacks.iter().map(stack).collect(),
     }
 }
 
-fn task(task: &TaskName) -> TaskOut<'_> {
+pub(super) fn task(task: &TaskName) -> TaskOut<'_> {
     TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
 }
 
-fn releaser(charged: &ChargedName) -> Option<ReleaserOut<'_>> {
-    match charged {
-        ChargedName::Releaser { task: who, caller, wrappers, kind } => Some(ReleaserOut {
-            task: task(who),
-            caller: caller.as_deref(),
-            wrappers,
-            kind: kind.name(),
-        }),
-        ChargedName::Nobody(_) => None,
-    }
-}
-
-fn hold(hold: &Stat) -> HoldOut {
-    HoldOut {
-        count: hold.count,
-        total_ns: hold.total.0,
-        avg_ns: hold.avg().map(|t| t.0),
-        p99_ns: hold.quantile(0.99).map(|t| t.0),
-        max_ns: hold.max.0,
-    }
-}
-
-fn lock(lock: &LockName) -> LockOut<'_> {
+pub(super) fn lock(lock: &LockName) -> LockOut<'_> {
     LockOut { name: &lock.name, evidence: evidence(lock.evidence) }
 }
 
@@ -390,8 +431,12 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         not_asked_for: counts.not_asked_for,
         joined_ends: counts.joined_ends,
         outside: counts.outside,
+        sleep_waits: trust.sleeps.map(|sleeps| sleeps.waits),
+        sleeps: trust.sleeps.map(|sleeps| sleeps.sleeps),
         lost: lost(trust),
         throttled: trust.throttled,
+        sched_until_ns: trust.sched_until.map(|until| until.0),
+        lost_sched: (trust.lost_sched > 0).then_some(trust.lost_sched),
         unreadable: trust
             .unreadable
             .iter()

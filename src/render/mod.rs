@@ -9,6 +9,8 @@ use std::io;
 use crate::report::Report;
 
 mod cells;
+mod chains;
+mod blame_json;
 mod csv;
 mod doubts;
 pub mod escape;
@@ -19,13 +21,16 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
+mod json_threads;
 mod path_words;
 mod paths;
 mod paths_json;
+mod phases;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;
 mod table;
+mod thread_time;
 mod tree;
 pub mod units;
 

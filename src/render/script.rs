@@ -67,6 +67,7 @@ impl<'a> Script<'a> {
         match body {
             Body::ContentionBegin(_) => "lock:contention_begin".into(),
             Body::ContentionEnd(_) => "lock:contention_end".into(),
+            Body::ContendedRelease(_) => "lock:contended_release".into(),
             Body::SchedWaking(_) => "sched:sched_waking".into(),
             Body::SchedSwitch(_) => "sched:sched_switch".into(),
             Body::MmapLock(event) => format!("mmap_lock:{}", mmap_lock_step(event.step)),
@@ -114,6 +115,7 @@ fn raw_task(body: &Body<'_>) -> Option<RawTask> {
     match body {
         Body::ContentionBegin(begin) => Some(begin.who),
         Body::ContentionEnd(end) => Some(end.who),
+        Body::ContendedRelease(release) => Some(release.who),
         Body::SchedWaking(waking) => Some(waking.who),
         // The task that leaves is the one that ran; its record is always of task context.
         Body::SchedSwitch(switch) => {
@@ -129,6 +131,7 @@ fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
         Body::ContentionBegin(begin) => begin.chain,
         Body::ContentionEnd(end) => end.chain.split(),
+        Body::ContendedRelease(release) => release.chain,
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
         Body::MmapLock(event) => event.chain,
@@ -148,6 +151,7 @@ impl fmt::Display for Fields<'_> {
                 write!(f, "lock_addr={} flags={}", begin.lock, begin.flags)
             }
             Body::ContentionEnd(end) => write!(f, "lock_addr={} ret={}", end.lock, end.ret),
+            Body::ContendedRelease(release) => write!(f, "lock_addr={}", release.lock),
             Body::SchedWaking(waking) => write!(f, "pid={}", waking.woken.0),
             Body::SchedSwitch(switch) => sched_switch(f, switch),
             Body::MmapLock(event) => mmap_lock(f, event),

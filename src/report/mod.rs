@@ -4,9 +4,11 @@
 //! screens show, and other reports merge with.
 
 mod blame;
+mod blame_stacks;
 mod build;
 mod call_path;
 pub mod catalogue;
+mod chains;
 mod cpu_stacks;
 mod findings;
 mod lock_name;
@@ -17,10 +19,15 @@ mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod thread_time;
 mod tree;
 mod trust;
+mod unnamed_kind;
+mod user_locks;
 
+pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
+pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
@@ -28,5 +35,7 @@ pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
     StackShare, TaskName,
 };
+pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;
+pub use user_locks::{UserLock, waited};

@@ -13,5 +13,7 @@ mod machine;
 mod names;
 mod namespace;
 mod perf;
+mod phases;
 mod picture;
+mod thread_time;
 mod threads;

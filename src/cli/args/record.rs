@@ -44,9 +44,22 @@ pub struct RecordArgs {
     /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
     #[arg(long)]
     pub no_cpu: bool,
-    /// Record who wakes whom, for `report --blame`: costs a callchain for each waking
+    /// Do not record who wakes whom: no `report --blame`; saves a callchain for each waking
     #[arg(long)]
-    pub blame: bool,
+    pub no_blame: bool,
+    /// Do not record context switches: whether a waiter slept or had no CPU stays unknown
+    #[arg(long)]
+    pub no_phases: bool,
+    /// Do not record where tasks sleep: saves a callchain for each sleep
+    #[arg(long)]
+    pub no_sleeps: bool,
+    /// Record the stack of each release of a lock that is waited for (Linux 7.2 and later), about ten
+    /// for each wait; without, those that wake somebody have one
+    #[arg(long, conflicts_with = "no_blame")]
+    pub release_stacks: bool,
+    /// Sample CPUs and nothing else: shares of `report --by path` without the cost of other events
+    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks"])]
+    pub cpu_only: bool,
     /// Record more: mmap-lock proves whose mmap_lock an rwsem is, for a few per cent of the throughput
     /// of what locks it; mmap-lock-holds tells how long it is held, for half of it
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockprof_collectors::floor;
+use lockprof_collectors::perf::plan::Lane;
 use lockprof_collectors::perf::session::Session;
 use lockprof_collectors::procfs::sysctl::Sysctls;
 use lockprof_collectors::procfs::tracefs::TracefsError;
@@ -12,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cli::messages;
 use crate::cli::plan::{RecordPlan, Target};
+use crate::model::Timestamp;
 use crate::recording::{
     BuildId, Clock, EventDesc, Host, KernelMap, Origin, RecordedTarget, Settings, Synthesizer,
     TracingData,
@@ -43,6 +45,7 @@ pub(super) fn origin(
         settings: Some(Settings {
             notes: [plan.notes.clone(), notes].concat(),
             floor_ns: floor,
+            own_ring: own_ring(session),
             ..settings(plan, workload)
         }),
         ..Origin::default()
@@ -96,6 +99,11 @@ fn events(session: &Session) -> Vec<EventDesc> {
     described.collect()
 }
 
+fn own_ring(session: &Session) -> Vec<u32> {
+    let events = session.events().iter().zip(0..);
+    events.filter(|(event, _)| event.lane == Lane::Flood).map(|(_, index)| index).collect()
+}
+
 fn host(plan: &RecordPlan) -> Host {
     let system = &plan.system;
     Host {
@@ -112,10 +120,13 @@ fn host(plan: &RecordPlan) -> Host {
 
 /// The same moment on the wall and on the recording's clock.
 fn wall(clockid: i32) -> Option<(u64, u64)> {
-    let clock = ClockId::try_from(clockid).ok()?;
-    let ns =
-        |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    Some((ns(clock_gettime(ClockId::Realtime)), ns(clock_gettime(clock))))
+    Some((now(ClockId::Realtime as i32)?.0, now(clockid)?.0))
+}
+
+/// The moment on a clock.
+pub(super) fn now(clockid: i32) -> Option<Timestamp> {
+    let time = clock_gettime(ClockId::try_from(clockid).ok()?);
+    Some(Timestamp(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
 fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
@@ -135,6 +146,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
         followed_system_wide: plan.follow,
         cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
         collectors: plan.collectors.clone(),
+        own_ring: Vec::new(),
         no_spin: plan.no_spin,
         floor_ns: None,
         own_pids: vec![std::process::id() as i32],
