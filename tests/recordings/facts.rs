@@ -31,7 +31,7 @@ const FIRST_ROWS: [(&str, &str, [&str; 3]); 37] = [
     ("5.10", "pairs-pipe", ["mutex", "pipe_write", "pipe mutex"]),
     ("5.10-rt", "cpu-mmap", ["rwsem:R (rt)", "__do_sys_mincore", "mmap_lock"]),
     ("5.10-rt", "pairs-mmap", ["rwsem:W (rt)", "do_mprotect_pkey", "mmap_lock"]),
-    ("5.10-rt", "pairs-pipe", ["rt-mutex", "pipe_write", ""]),
+    ("5.10-rt", "pairs-pipe", ["rt-mutex", "pipe_write", "pipe mutex"]),
     ("6.1", "contention-mmap", ["rwsem:R", "__do_sys_mincore", "mmap_lock"]),
     ("6.1", "contention-pipe", ["mutex", "pipe_write", "pipe mutex"]),
     ("6.1", "cpu-append", ["rwsem:W", "xfs_file_buffered_write", "i_rwsem"]),
