@@ -301,7 +301,7 @@ fn rows(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Ten fields, tabs between; `None` for a row out of form, of which there are none (a test).
+/// Nine fields, tabs between; `None` for a row out of form, of which there are none (a test).
 fn parse(line: &'static str) -> Option<Entry> {
     let fields: Vec<&'static str> = line.split('\t').collect();
     let [name, aliases, scope, kinds, kernels, source, paths, protects, relief] = fields[..] else {
