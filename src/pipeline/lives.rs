@@ -35,6 +35,15 @@ struct Departure {
     left_in: Option<LockSleep>,
 }
 
+impl Departure {
+    /// The lock code that the stretch was spent in: asleep, or runnable from the switch-out on, because the
+    /// task was preempted or its waking in flight. What follows a sleep goes on with it.
+    fn lock(&self, stretch: &Stretch) -> Option<LockSleep> {
+        let at_once = stretch.from == self.time;
+        self.left_in.filter(|_| at_once || matches!(stretch.state, RunState::Asleep(_)))
+    }
+}
+
 /// The books of what tasks do.
 #[derive(Debug)]
 pub(super) struct Lives {
@@ -77,6 +86,12 @@ impl Lives {
     /// Switches are not recorded any more.
     pub(super) fn stop(&mut self, time: Timestamp) {
         self.states.stop(time);
+    }
+
+    /// How the task left its CPU when the stretch began.
+    fn departure(&self, stretch: &Stretch) -> Option<Departure> {
+        let departure = self.departures.get(&stretch.task).copied();
+        departure.filter(|known| stretch.from.since(known.time) < SAME_SWITCH)
     }
 
     fn depart(&mut self, task: TaskId, departure: Departure) {
@@ -200,12 +215,11 @@ impl Stages {
 
     fn take_stretch(&mut self, stretch: &Stretch) {
         let Some(task) = self.of_target(stretch.task) else { return };
-        let departure =
-            self.lives.as_ref().and_then(|lives| lives.departures.get(&stretch.task)).copied();
+        let departure = self.lives.as_ref().and_then(|lives| lives.departure(stretch));
         let part = self.part(stretch, task, departure);
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
-        let lock = departure.and_then(|departure| departure.left_in);
+        let lock = departure.and_then(|departure| departure.lock(stretch));
         let Stages {
             stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
         } = self
