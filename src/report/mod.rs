@@ -29,7 +29,10 @@ mod user_locks;
 pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
 pub use chains::{ChainLink, ChainRow, WaitChains};
-pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
+pub use findings::{
+    Finding, HeapGrowth, HolderAsleep, HolderWithoutCpu, LostWaits, OneReleaser, QueuedWriter,
+    ShortWaits, UnseenSpin,
+};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
 pub use readers_writers::{Side, Sides};
