@@ -85,9 +85,13 @@ fn reading(filter: Filter, cells: usize) -> Reading {
 
 /// The records of these choices, in one round.
 fn written(choices: &[Choice]) -> Round {
+    written_from(1000, choices)
+}
+
+fn written_from(begin: u64, choices: &[Choice]) -> Round {
     let mut synthetic = Synthetic::new();
     synthetic.in_cgroup(CGROUPS[0]).cgroup(at(1, 0, 0), CGROUPS[0], "/a");
-    let mut time = 1000;
+    let mut time = begin;
     for choice in choices {
         // From nothing to more than the longest release takes.
         time += 1 + u64::from(choice.4).pow(3);
@@ -206,6 +210,13 @@ proptest! {
         for filter in [Filter::default(), part, Filter { min_wait, ..Filter::default() }] {
             check(&pipeline(&round, filter, 1 << 16))?;
         }
+    }
+
+    #[test]
+    fn at_the_end_of_time_it_adds_up_as_well(choices in vec(any::<Choice>(), 0..100)) {
+        let end: u64 = choices.iter().map(|choice| 1 + u64::from(choice.4).pow(3)).sum();
+        let round = written_from(u64::MAX - end, &choices);
+        check(&pipeline(&round, Filter::default(), 1 << 16))?;
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! exact whatever was folded, ready to be grouped and put into words.
 
 mod blame;
+mod charges;
 mod key;
 mod queues;
 mod tables;

@@ -6,15 +6,15 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
+use super::blame::{Blame, fold};
 use super::key::{CellKey, StackKey, TaskKey};
 use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
-use crate::attribute::{Attribution, Facts, Standing};
-use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
+use crate::attribute::{Facts, Standing};
+use crate::correlate::{Busy, Sample};
 use crate::model::{
-    Behind, FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat,
-    Spun, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat, Spun, StackId,
+    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -93,12 +93,12 @@ impl Cell {
 /// Sums by key.
 #[derive(Debug, Default)]
 pub struct Tables {
-    detail: Detail,
-    filter: WaitFilter,
+    pub(super) detail: Detail,
+    pub(super) filter: WaitFilter,
     waits: HashMap<CellKey, Cell>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
-    blame: Blame,
+    pub(super) blame: Blame,
     queues: QueueTable,
     thread_times: ThreadTimes,
     idle: Spun,
@@ -215,87 +215,6 @@ impl Tables {
         self.queues.queues.get(key)
     }
 
-    /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
-    /// which stacks that one slept.
-    pub fn add_piece(
-        &mut self,
-        (wait, piece): (&Wait, &Piece),
-        holder: impl FnOnce(TimeRange, &mut dyn FnMut(StackId, Nanos)) -> HolderTimes,
-        attribution: &Attribution,
-    ) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait {
-            return;
-        }
-        let inside = TimeRange { from: piece.from.max(range.from), to: piece.to.min(range.to) };
-        let ends_inside = range.contains(piece.to);
-        let own = wait.own_inside(inside);
-        if own == Nanos::ZERO && !ends_inside {
-            return;
-        }
-        let to = match piece.end {
-            PieceEnd::HandOver(by) => ChargedTo::Releaser(releaser_key(by)),
-            PieceEnd::Uncharged(why) => ChargedTo::Nobody(why),
-        };
-        let key = BlameKey { waiter: cell_key(wait, self.detail), to };
-        let stat = self.blame.pieces.entry(key).or_default();
-        stat.ended.own += own;
-        if ends_inside {
-            stat.ended.add(piece.to.since(piece.from));
-        }
-        if let Some(hold) = key.hold() {
-            let sleeps = &mut self.blame.sleeps;
-            stat.holder.merge(&holder(inside, &mut |stack, time| {
-                let key = SleepKey { hold, stack: StackKey::Stack(stack) };
-                *sleeps.entry(key).or_default() += time;
-            }));
-        }
-        self.make_room_for_blame(attribution);
-    }
-
-    /// Counts a part of a piece that goes on to another than the piece's releaser, or may do so unseen.
-    pub fn add_through(&mut self, wait: &Wait, part: ChainPart, attribution: &Attribution) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait {
-            return;
-        }
-        let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
-        let own = wait.own_inside(inside);
-        if part.cut {
-            self.blame.cut += own;
-        }
-        let ends_inside = range.contains(part.to);
-        if part.chain.is_none() || (own == Nanos::ZERO && !ends_inside) {
-            return;
-        }
-        let key = ThroughKey { waiter: cell_key(wait, self.detail), chain: part.chain };
-        let stat = self.blame.through.entry(key).or_default();
-        stat.own += own;
-        if ends_inside {
-            stat.add(part.to.since(part.from));
-        }
-        self.make_room_for_blame(attribution);
-    }
-
-    /// Charged waiting that goes on to another than its releaser, by waiter and chain, in no order.
-    pub fn through(&self) -> impl Iterator<Item = (&ThroughKey, &Stat)> {
-        self.blame.through.iter()
-    }
-
-    /// Charged time that may go on to another unseen, because a limit was reached.
-    pub fn cut(&self) -> Nanos {
-        self.blame.cut
-    }
-
-    /// Counts how long a releaser kept a lock while others waited for it.
-    pub fn add_hold(&mut self, hold: &Hold, attribution: &Attribution) {
-        if self.filter.time.contains(hold.time) {
-            let key = HoldKey { lock: Some(hold.lock), by: releaser_key(hold.by) };
-            self.blame.holds.entry(key).or_default().add(hold.length);
-            self.make_room_for_blame(attribution);
-        }
-    }
-
     /// Counts a stretch of a thread's life.
     pub fn add_life(&mut self, piece: &LifePiece) {
         self.thread_times.add(piece, self.filter.time, self.detail.cells);
@@ -314,28 +233,6 @@ impl Tables {
     /// Where the time of the threads went.
     pub fn thread_times(&self) -> &ThreadTimes {
         &self.thread_times
-    }
-
-    /// Pieces of waits by waiter and releaser, in no order.
-    pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
-        self.blame.pieces.iter()
-    }
-
-    /// Where those slept who are charged with waiting, and how much of the waiting that was, in no order.
-    pub fn holder_sleeps(&self) -> impl Iterator<Item = (&SleepKey, &Nanos)> {
-        self.blame.sleeps.iter()
-    }
-
-    /// How long `key` kept a lock.
-    pub fn hold(&self, key: &HoldKey) -> Option<&Stat> {
-        self.blame.holds.get(key)
-    }
-
-    #[inline]
-    fn make_room_for_blame(&mut self, attribution: &Attribution) {
-        let waiter = |stack| attribution.known(stack)?.site.caller;
-        let releaser = |stack| attribution.known(stack)?.release.as_ref()?.site.caller;
-        self.blame.make_room(self.detail.cells, &waiter, &releaser);
     }
 
     /// Counts a CPU sample of a task that is not the target's.
@@ -433,7 +330,7 @@ impl Tables {
 }
 
 #[inline]
-fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
+pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
     CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
@@ -442,11 +339,6 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }
-}
-
-fn releaser_key(by: Releaser) -> ReleaserKey {
-    let Releaser { task, stack, kind } = by;
-    ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
 }
 
 /// The type of lock that a sample waits for without a tracepoint having said so. Where the task has an

@@ -346,7 +346,7 @@ impl Stages {
         self.lives_end();
         let Observers { correlate, mut sink, .. } = self.observers();
         correlate.finish(&mut |o| sink.take(o));
-        sink.settle(Timestamp(u64::MAX));
+        sink.finish();
         self.skid.iter_mut().for_each(Skid::finish);
     }
 }

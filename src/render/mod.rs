@@ -8,9 +8,9 @@ use std::io;
 
 use crate::report::Report;
 
+mod blame_json;
 mod cells;
 mod chains;
-mod blame_json;
 mod csv;
 mod doubts;
 pub mod escape;
@@ -21,7 +21,6 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
-mod json_threads;
 mod path_words;
 mod paths;
 mod paths_json;
@@ -33,7 +32,9 @@ mod readers_writers_json;
 mod script;
 mod table;
 mod thread_time;
+mod threads_json;
 mod tree;
+mod trust_json;
 pub mod units;
 
 pub use csv::Csv;

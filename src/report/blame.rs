@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_names};
+use super::build::{Cell, caller_of, cell, passes, task_name, wrapper_names};
 use super::namer::Namer;
 use super::report::{ChargedName, Row, RowKey, Split};
+use super::sources::Sources;
 use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
 use crate::model::{
     Context, Filter, GroupBy, HolderTimes, LockType, Nanos, Query, SleepOn, Stat, Uncharged,

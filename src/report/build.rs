@@ -1,7 +1,6 @@
 //! Tables and books -> report: group, filter, name, sort.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
@@ -17,52 +16,15 @@ use super::readers_writers::queue_of;
 use super::report::{
     LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
 };
+use super::sources::Sources;
 use super::{thread_time, unnamed_kind, user_locks};
-use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
-use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
+use crate::analyse::{CellKey, StackKey, TaskKey};
+use crate::attribute::{Facts, Site};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos,
-    Query, SortKey, StackId, Timestamp, WaitStat,
+    Context, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos, Query,
+    SortKey, StackId, WaitStat,
 };
-use crate::order::OrderFaults;
-use crate::recording::Origin;
-use crate::stacks::Stacks;
-use crate::symbolize::Symbolizer;
-use crate::unwind::Objects;
-
-/// Everything that a report is made of: the books and what the stages counted.
-#[derive(Debug)]
-#[allow(missing_docs)]
-pub struct Sources<'a> {
-    pub origin: &'a Origin,
-    pub kernel: &'a Kernel,
-    pub kernel_symbols: &'a str,
-    pub stacks: &'a Stacks,
-    pub objects: &'a Objects,
-    pub symbolizer: &'a RefCell<Symbolizer>,
-    pub tasks: &'a Tasks,
-    pub cgroups: &'a Cgroups,
-    pub attribution: &'a Attribution,
-    pub tables: &'a Tables,
-    pub counts: Counts,
-    pub lost: BTreeMap<Option<Cpu>, u64>,
-    pub throttled: u64,
-    pub unreadable: Vec<(String, u64)>,
-    pub order: OrderFaults,
-    pub records: u64,
-    pub cpu_samples: u64,
-    pub skid: Option<&'a Skid>,
-    pub copies: u64,
-    pub not_queued: u64,
-    pub wakings: bool,
-    pub switches: bool,
-    pub sched_missing: (Option<Timestamp>, u64),
-    pub sleeps: Option<SleepCounts>,
-    pub chains: Option<&'a Chains>,
-    pub spaces: &'a AddressSpaces,
-}
 
 /// One cell of the tables in words.
 pub(super) struct Cell<'a> {

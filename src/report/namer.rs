@@ -7,10 +7,11 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 
-use super::build::{Sources, caller};
+use super::build::caller;
 use super::call_path::CallPath;
 use super::catalogue::{self, Claim};
 use super::lock_name::{Evidence, LockNames, Named};
+use super::sources::Sources;
 use crate::analyse::{CellKey, StackKey, TaskKey};
 use crate::model::{Context, LockAddr, LockType, Mode, Stat};
 
