@@ -7,19 +7,23 @@
 mod apart;
 mod events;
 mod faults;
+mod live;
 mod lives;
 mod recorded;
 mod sink;
 
 use std::cell::RefCell;
 
-use crate::analyse::{Detail, Tables, WaitFilter};
+use hashbrown::HashMap;
+
+use crate::analyse::{CellKey, Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
 use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
+    WaitStat,
 };
 use crate::order::Dated;
 use crate::recording::Origin;
@@ -155,20 +159,27 @@ impl Pipeline {
 
     /// The answer to `query` from what was pushed so far.
     pub fn report(&self, query: &Query) -> Report {
-        report::build(&self.sources(), query)
+        report::build(&self.sources(self.stages.tables.waits()), query)
     }
 
     /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
     pub fn paths(&self, query: &PathQuery) -> Paths {
-        report::paths(&self.sources(), query)
+        report::paths(&self.sources(self.stages.tables.waits()), query)
     }
 
     /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
     pub fn tree(&self, query: &TreeQuery) -> Tree {
-        report::tree(&self.sources(), query)
+        report::tree(&self.sources(self.stages.tables.waits()), query)
     }
 
-    fn sources(&self) -> Sources<'_> {
+    /// The slices of time that the history of rows speaks of; none unless waits are kept by time.
+    pub fn slices(&self) -> Vec<TimeRange> {
+        let timeline = self.stages.tables.timeline();
+        timeline.map_or(Vec::new(), |timeline| timeline.slices().map(|s| s.range).collect())
+    }
+
+    /// Books and counts, with the waits that a question is about.
+    fn sources<'a>(&'a self, waits: &'a HashMap<CellKey, WaitStat>) -> Sources<'a> {
         let stages = &self.stages;
         let unreadable =
             self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
@@ -182,6 +193,7 @@ impl Pipeline {
             tasks: &stages.tasks,
             attribution: &stages.attribution,
             tables: &stages.tables,
+            waits,
             counts: stages.correlate.counts(),
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,

@@ -7,8 +7,10 @@ mod blame;
 mod key;
 mod tables;
 mod thread_time;
+mod timeline;
 
 pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey};
 pub use key::{CellKey, StackKey, TaskKey};
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};
 pub use thread_time::{LifePiece, PartTime, ThreadKey, ThreadPart, ThreadTimes, UserLockKey};
+pub use timeline::{Slice, Slicing, Timeline};

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
+use super::timeline::{Slicing, Timeline};
 use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
@@ -26,13 +27,15 @@ pub struct Detail {
     pub user_stacks: bool,
     /// Keep the stacks of all CPU samples.
     pub cpu_stacks: bool,
+    /// Keep waits by time too, and how it is cut.
+    pub slicing: Option<Slicing>,
     /// Cells at the most.
     pub cells: usize,
 }
 
 impl Default for Detail {
     fn default() -> Detail {
-        Detail { user_stacks: false, cpu_stacks: false, cells: CELL_LIMIT }
+        Detail { user_stacks: false, cpu_stacks: false, slicing: None, cells: CELL_LIMIT }
     }
 }
 
@@ -74,6 +77,7 @@ pub struct Tables {
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
+    timeline: Option<Timeline>,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -81,7 +85,8 @@ pub struct Tables {
 impl Tables {
     /// Empty tables.
     pub fn new(detail: Detail, filter: WaitFilter) -> Tables {
-        Tables { detail, filter, ..Tables::default() }
+        let timeline = detail.slicing.map(Timeline::new);
+        Tables { detail, filter, timeline, ..Tables::default() }
     }
 
     /// Counts a wait. `phases`: what it was spent on inside a range of time.
@@ -89,36 +94,19 @@ impl Tables {
     pub fn add_wait(
         &mut self,
         wait: &Wait,
-        phases: impl FnOnce(TimeRange) -> PhaseTimes,
+        phases: impl Fn(TimeRange) -> PhaseTimes,
         site: impl Fn(StackId) -> Option<FunctionId>,
     ) {
-        let (range, full) = (self.filter.time, wait.full());
-        let ends_inside = range.contains(wait.end);
-        let own = wait.own_inside(range);
-        if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || !is_counted(wait, range) {
             return;
         }
-        let stat = self.waits.entry(cell_key(wait, self.detail)).or_default();
-        match wait.outcome {
-            Outcome::Open => {
-                stat.open_time += own;
-                stat.open += u64::from(ends_inside);
-            }
-            Outcome::Uncertain => {
-                stat.uncertain_time += own;
-                stat.uncertain += u64::from(ends_inside);
-            }
-            outcome => {
-                if ends_inside {
-                    stat.ended.add(full);
-                    stat.failed += u64::from(outcome == Outcome::Failed);
-                    stat.backed_off += u64::from(outcome == Outcome::BackedOff);
-                }
-                stat.ended.own += own;
-            }
-        }
-        if wait.outcome != Outcome::Uncertain {
-            stat.phases.merge(&phases(range));
+        let key = cell_key(wait, self.detail);
+        count_into(self.waits.entry(key).or_default(), wait, range, &phases);
+        if let Some(timeline) = &mut self.timeline {
+            let first = self.span.map_or(wait.begin, |(first, _)| first.max(range.from));
+            timeline.advance(first, wait.end.min(range.to), &site);
+            timeline.add_wait(wait, key, range, &phases, &site);
         }
         self.make_room(site);
     }
@@ -148,6 +136,11 @@ impl Tables {
                 context: facts.context,
             };
             self.waits.entry(key).or_default().spun.merge(one);
+            if let Some(timeline) = &mut self.timeline {
+                let first = self.span.map_or(sample.time, |(first, _)| first);
+                timeline.advance(first.max(self.filter.time.from), sample.time, &site);
+                timeline.add_spun(sample.time, key, one);
+            }
             self.make_room(site);
         }
         if self.detail.cpu_stacks {
@@ -274,9 +267,43 @@ impl Tables {
         self.filter.time = time;
     }
 
+    /// Counts from here on only, and nothing of what was before.
+    pub fn restart(&mut self, from: Timestamp) {
+        let time = TimeRange { from, ..self.filter.time };
+        *self = Tables::new(self.detail, WaitFilter { time, ..self.filter });
+        self.span = Some((from, from));
+    }
+
+    /// Time has come to the last event, also where nobody waited.
+    pub fn advance(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
+        if let (Some(timeline), Some((first, last))) = (&mut self.timeline, self.span) {
+            timeline.advance(first.max(self.filter.time.from), last, &site);
+        }
+    }
+
+    /// The cell of a wait, and what it counts in a range of time; `None` for nothing.
+    pub fn cell_of(
+        &self,
+        wait: &Wait,
+        inside: TimeRange,
+        phases: &impl Fn(TimeRange) -> PhaseTimes,
+    ) -> Option<(CellKey, WaitStat)> {
+        let range = self.filter.time;
+        let range = TimeRange { from: range.from.max(inside.from), to: range.to.min(inside.to) };
+        if wait.full() < self.filter.min_wait {
+            return None;
+        }
+        Some((cell_key(wait, self.detail), count(wait, range, phases)?))
+    }
+
     /// All cells, in no order.
-    pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
-        self.waits.iter()
+    pub fn waits(&self) -> &HashMap<CellKey, WaitStat> {
+        &self.waits
+    }
+
+    /// Waits by time, where they are kept so.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// The cell of a key.
@@ -306,7 +333,8 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded + self.thread_times.folded()
+        let by_time = self.timeline.as_ref().map_or(0, Timeline::folded);
+        self.folded + self.blame.folded + self.thread_times.folded() + by_time
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -330,6 +358,54 @@ impl Tables {
         let parent = |key: CellKey| key.parent(&site);
         let (limit, weight) = (self.detail.cells, WaitStat::wait);
         self.folded += fold(&mut self.waits, limit, parent, weight, WaitStat::merge);
+    }
+}
+
+/// Whether a wait counts in a range of time at all.
+#[inline]
+fn is_counted(wait: &Wait, range: TimeRange) -> bool {
+    range.contains(wait.end) || wait.own_inside(range) != Nanos::ZERO
+}
+
+/// What a wait counts in a range of time; `None` for nothing.
+pub(super) fn count(
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) -> Option<WaitStat> {
+    let mut stat = WaitStat::default();
+    is_counted(wait, range).then(|| count_into(&mut stat, wait, range, phases))?;
+    Some(stat)
+}
+
+#[inline]
+fn count_into(
+    stat: &mut WaitStat,
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) {
+    let (ends_inside, own) = (range.contains(wait.end), wait.own_inside(range));
+    match wait.outcome {
+        Outcome::Open => {
+            stat.open_time += own;
+            stat.open += u64::from(ends_inside);
+        }
+        Outcome::Uncertain => {
+            stat.uncertain_time += own;
+            stat.uncertain += u64::from(ends_inside);
+        }
+        outcome => {
+            if ends_inside {
+                stat.ended.add(wait.full());
+                stat.failed += u64::from(outcome == Outcome::Failed);
+                stat.backed_off += u64::from(outcome == Outcome::BackedOff);
+            }
+            stat.ended.own += own;
+        }
+    }
+    if wait.outcome != Outcome::Uncertain {
+        stat.phases.merge(&phases(range));
     }
 }
 

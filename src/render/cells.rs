@@ -241,7 +241,7 @@ fn site(row: &Row) -> Vec<Cell> {
 
 /// The caller behind its wrappers: `xfs_buf_lock < xfs_read_agi`. Where that is too long, the
 /// wrappers go before the caller does.
-fn caller(key: &RowKey) -> Cell {
+pub(crate) fn caller(key: &RowKey) -> Cell {
     let caller = visible(key.caller.as_deref().unwrap_or("[unknown]"));
     let mut names: Vec<_> = key.wrappers.iter().map(|name| visible(name)).collect();
     if names.is_empty() {
@@ -253,7 +253,7 @@ fn caller(key: &RowKey) -> Cell {
 }
 
 /// A lock known by nothing but the caller in the column before it needs no second mention.
-fn lock_beside_caller(key: &RowKey) -> String {
+pub(crate) fn lock_beside_caller(key: &RowKey) -> String {
     match &key.lock {
         None => "-".into(),
         Some(lock) if lock.evidence == NameEvidence::Caller => {
@@ -269,7 +269,7 @@ fn lock_beside_caller(key: &RowKey) -> String {
 }
 
 /// Who is charged, and where it let the lock go: `xfs_repair/4711 do_mprotect_pkey`; or why nobody is.
-fn charged(row: &Row) -> Cell {
+pub(crate) fn charged(row: &Row) -> Cell {
     match &row.key.releaser {
         Some(ChargedName::Releaser { task, caller, wrappers, kind }) => {
             let mut names: Vec<_> = wrappers.iter().map(|name| visible(name)).collect();

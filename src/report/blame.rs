@@ -87,6 +87,8 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
+        tasks: Vec::new(),
+        history: Vec::new(),
         key,
     }
 }

@@ -11,7 +11,7 @@ use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
-use super::{thread_time, unnamed_kind, user_locks};
+use super::{history, thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{Counts, SleepCounts, Tasks};
@@ -39,6 +39,8 @@ pub struct Sources<'a> {
     pub tasks: &'a Tasks,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
+    /// The cells that the question is about: those of the tables, or of a part of the time.
+    pub waits: &'a HashMap<CellKey, WaitStat>,
     pub counts: Counts,
     pub lost: BTreeMap<Option<Cpu>, u64>,
     pub throttled: u64,
@@ -79,8 +81,8 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let holders = blame::holders(sources);
     let holder_of = |key| holders.get(key).copied().unwrap_or_default();
     let mut cells: Vec<Cell<'_>> = sources
-        .tables
-        .waits()
+        .waits
+        .iter()
         .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
         .collect();
     let lock_wait = thread_time::lock_wait(&cells, &query.filter);
@@ -120,7 +122,7 @@ pub(super) fn wanted_waits<'a>(
     filter: &Filter,
 ) -> Vec<(&'a CellKey, Nanos)> {
     let names = learn_names(sources);
-    let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
+    let cells = sources.waits.iter().map(|(key, stat)| cell(sources, &names, key, stat));
     cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
 }
 
@@ -157,7 +159,7 @@ pub(super) fn wrapper_names<'a>(
 }
 
 fn learn_names(sources: &Sources<'_>) -> LockNames {
-    let evidence = sources.tables.waits().map(|(key, _)| Evidence {
+    let evidence = sources.waits.iter().map(|(key, _)| Evidence {
         lock: key.lock,
         lock_type: key.lock_type,
         caller: caller(sources, key),
@@ -253,7 +255,12 @@ fn rows(sources: &Sources<'_>, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
     for cell in cells {
         groups.entry(row_key(cell, query.by)).or_default().push(cell);
     }
-    groups.into_iter().map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect()
+    let histories = history::histories(sources.tables.timeline(), &groups);
+    let row = |(key, cells): (RowKey, Vec<&Cell<'_>>)| Row {
+        history: histories.get(&key).cloned().unwrap_or_default(),
+        ..row(sources, key, &cells, query.stacks)
+    };
+    groups.into_iter().map(row).collect()
 }
 
 /// A lock that is named only by where it is taken has as many names as places: the one that waits
@@ -306,7 +313,19 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new() }
+    let tasks = if with_stacks { tasks(cells) } else { Vec::new() };
+    let (hold, holder_slept, history) = (None, Vec::new(), Vec::new());
+    Row { key, stat, splits, stacks, hold, holder_slept, tasks, history }
+}
+
+fn tasks(cells: &[&Cell<'_>]) -> Vec<(TaskName, Nanos)> {
+    let mut waits: BTreeMap<&TaskName, Nanos> = BTreeMap::new();
+    for cell in cells {
+        *waits.entry(&cell.task).or_default() += cell.stat.wait();
+    }
+    let mut waits: Vec<_> = waits.into_iter().map(|(task, wait)| (task.clone(), wait)).collect();
+    waits.sort_by_key(|(_, wait)| Reverse(*wait));
+    waits
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {

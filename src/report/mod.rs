@@ -8,6 +8,7 @@ mod build;
 mod catalogue;
 mod cpu_stacks;
 mod findings;
+mod history;
 mod lock_name;
 mod merge;
 mod paths;

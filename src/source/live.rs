@@ -78,7 +78,7 @@ pub enum LiveError {
 #[derive(Debug)]
 pub struct Recorder<R> {
     rings: R,
-    writer: Writer,
+    writer: Option<Writer>,
     mappings: Option<Mappings>,
     sample_time: Option<(u64, u64)>,
     offset: u64,
@@ -90,8 +90,8 @@ pub struct Recorder<R> {
 pub struct Recorded<R> {
     /// The rings, drained.
     pub rings: R,
-    /// The file, without its end.
-    pub writer: Writer,
+    /// The file, without its end; `None` where none was written.
+    pub writer: Option<Writer>,
     /// First and last sample.
     pub sample_time: Option<(u64, u64)>,
     /// Files that were mapped for execution.
@@ -101,15 +101,20 @@ pub struct Recorded<R> {
 }
 
 impl<R: Rings> Recorder<R> {
-    /// Records from `rings` into `writer`. With `mappings`, those of executed programs are added.
-    pub fn new(rings: R, writer: Writer, mappings: Option<Mappings>) -> Recorder<R> {
+    /// Records from `rings` into `writer`, or for listeners alone. With `mappings`, those of executed
+    /// programs are added.
+    pub fn new(
+        rings: R,
+        writer: impl Into<Option<Writer>>,
+        mappings: Option<Mappings>,
+    ) -> Recorder<R> {
+        let writer = writer.into();
         Recorder { rings, writer, mappings, sample_time: None, offset: 0, spare: Vec::new() }
     }
 
     /// Writes records that come before those of the rings; gives them as a round.
     pub fn begin(&mut self, records: Vec<u8>) -> Result<Round, LiveError> {
-        self.writer.append(&records)?;
-        self.writer.finished_round()?;
+        self.write(&records)?;
         Ok(self.counted(records))
     }
 
@@ -161,11 +166,16 @@ impl<R: Rings> Recorder<R> {
             stopped.iter().for_each(|&id| records.throttle(id));
             bytes.extend(records.take());
         }
-        self.writer.append(&bytes)?;
-        self.writer.finished_round()?;
+        self.write(&bytes)?;
         let round = self.counted(bytes);
         self.spare = listen(round).unwrap_or_default();
         Ok(())
+    }
+
+    fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.append(records)?;
+        writer.finished_round()
     }
 
     fn counted(&mut self, bytes: Vec<u8>) -> Round {

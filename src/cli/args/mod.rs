@@ -3,6 +3,7 @@
 mod hammer;
 mod record;
 mod report;
+mod screen;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,8 @@ use clap::{Args, Parser, Subcommand};
 pub use hammer::{Hammer, HammerArgs};
 pub use record::RecordArgs;
 pub use report::{By, FilterArgs, FlamegraphArgs, Format, InputArgs, ReportArgs, Sort, Weight};
+
+pub use screen::{TopArgs, TopFormat, TuiArgs};
 
 use crate::model::Nanos;
 
@@ -45,6 +48,10 @@ pub enum Command {
     Record(RecordArgs),
     /// Say who waited for which lock, where and for how long
     Report(ReportArgs),
+    /// Look at a recording on the terminal: locks, call paths, releasers, when
+    Tui(TuiArgs),
+    /// Watch the lock contention of the whole machine, without a file
+    Top(TopArgs),
     /// Draw the waits of a recording as a flame graph (SVG)
     Flamegraph(FlamegraphArgs),
     /// Print the events of a recording as text

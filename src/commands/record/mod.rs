@@ -12,6 +12,8 @@
 mod analysis;
 mod before;
 mod ending;
+pub(super) mod machine;
+pub(super) mod mailbox;
 mod summary;
 mod watch;
 
@@ -68,7 +70,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let origin = before::origin(&plan, &session, workload.as_ref(), floor);
     let detail = summary::detail(args);
     let ((writer, old), analysis) = meanwhile_held(&mut session, || {
-        Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail)?))
+        Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail, None)?))
     })?;
     let ending = Ending::begin();
     enable(&session, &plan)?;

@@ -96,6 +96,8 @@ pub(super) struct Watch {
     processes: Vec<OwnedFd>,
     begun: Instant,
     until: Option<Instant>,
+    /// Nothing is said meanwhile.
+    silent: bool,
 }
 
 impl Watch {
@@ -113,7 +115,13 @@ impl Watch {
             processes: pids.iter().filter_map(open).collect(),
             begun: Instant::now(),
             until: None,
+            silent: false,
         })
+    }
+
+    /// Without a status line.
+    pub(super) fn silent(self) -> Watch {
+        Watch { silent: true, ..self }
     }
 
     /// Recording has begun; it is to end after `duration`.
@@ -220,6 +228,9 @@ impl Watch {
     }
 
     fn show(&self, analysis: &Analysis) {
+        if self.silent {
+            return;
+        }
         let (waits, lost) = analysis.progress().counts();
         let elapsed = units::time(Nanos(self.begun.elapsed().as_nanos() as u64));
         let waits = units::counted(waits, "wait");

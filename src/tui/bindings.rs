@@ -1,0 +1,148 @@
+//! Keys and what they do: one table, from which the help is made too.
+
+use super::input::Key;
+use super::state::Screen;
+use crate::model::GroupBy;
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Action {
+    Go(Screen),
+    NextScreen,
+    /// Lines down; negative ones up.
+    Move(i32),
+    /// Pages down.
+    Page(i32),
+    First,
+    Last,
+    Open,
+    Back,
+    By(GroupBy),
+    /// The next column to the right, or to the left, is sorted by.
+    Sort(i32),
+    Invert,
+    Filter,
+    Raw,
+    Mark,
+    FlameGraph,
+    Json,
+    Help,
+    Suspend,
+    Quit,
+}
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// These keys, as help names them.
+    pub named: &'static str,
+    /// The keys.
+    pub keys: &'static [Key],
+    /// What each of them does.
+    pub action: Action,
+    /// In words, once for all lines of one `named`.
+    pub says: &'static str,
+    /// In a word, for the line at the bottom; empty where there is no room for it.
+    pub short: &'static str,
+}
+
+const fn line(
+    named: &'static str,
+    keys: &'static [Key],
+    action: Action,
+    says: &'static str,
+    short: &'static str,
+) -> Binding {
+    Binding { named, keys, action, says, short }
+}
+
+const CURSOR: &str = "move; in the timeline left and right move in time";
+const PAGES: &str = "move by a page";
+const ENDS: &str = "to the first, to the last row";
+const TABS: &str = "the screens: Hotspots, Paths, Timeline";
+const BY: &str = "rows by lock, call site, task, releaser";
+const SORT: &str = "sort by the column to the left, to the right";
+
+/// Every key.
+pub const BINDINGS: [Binding; 29] = [
+    line("?", &[Key::Char('?')], Action::Help, "this help", "help"),
+    line("1 2 3", &[Key::Char('1')], Action::Go(Screen::Hotspots), TABS, ""),
+    line("1 2 3", &[Key::Char('2')], Action::Go(Screen::Paths), TABS, ""),
+    line("1 2 3", &[Key::Char('3')], Action::Go(Screen::Timeline), TABS, ""),
+    line("Tab", &[Key::Tab], Action::NextScreen, "the next screen", ""),
+    line("arrows j k", &[Key::Up, Key::Char('k')], Action::Move(-1), CURSOR, ""),
+    line("arrows j k", &[Key::Down, Key::Char('j')], Action::Move(1), CURSOR, ""),
+    line("PgUp PgDn", &[Key::PageUp, Key::Ctrl('b')], Action::Page(-1), PAGES, ""),
+    line("PgUp PgDn", &[Key::PageDown, Key::Ctrl('f')], Action::Page(1), PAGES, ""),
+    line("Home End g G", &[Key::Home, Key::Char('g')], Action::First, ENDS, ""),
+    line("Home End g G", &[Key::End, Key::Char('G')], Action::Last, ENDS, ""),
+    line("Enter", &[Key::Enter], Action::Open, "all about the selected row", "detail"),
+    line(
+        "Esc",
+        &[Key::Esc, Key::Backspace],
+        Action::Back,
+        "back; drop filter and range of time",
+        "",
+    ),
+    line("l s t r", &[Key::Char('l')], Action::By(GroupBy::Lock), BY, "rows by"),
+    line("l s t r", &[Key::Char('s')], Action::By(GroupBy::Site), BY, ""),
+    line("l s t r", &[Key::Char('t')], Action::By(GroupBy::Task), BY, ""),
+    line("l s t r", &[Key::Char('r')], Action::By(GroupBy::Releaser), BY, ""),
+    line("< >", &[Key::Char('<'), Key::Char(',')], Action::Sort(-1), SORT, "sort"),
+    line("< >", &[Key::Char('>'), Key::Char('.')], Action::Sort(1), SORT, ""),
+    line("i", &[Key::Char('i')], Action::Invert, "sort the other way round", ""),
+    line(
+        "/",
+        &[Key::Char('/')],
+        Action::Filter,
+        "only rows with a text in them: lock, site, task",
+        "filter",
+    ),
+    line(
+        "x",
+        &[Key::Char('x')],
+        Action::Raw,
+        "Paths: samples as taken, or moved to where interrupts were off",
+        "",
+    ),
+    line(
+        "m",
+        &[Key::Char('m')],
+        Action::Mark,
+        "Timeline: mark a begin; again: only that range of time, everywhere",
+        "",
+    ),
+    line(
+        "w",
+        &[Key::Char('w')],
+        Action::FlameGraph,
+        "write the flame graph of what is shown",
+        "picture",
+    ),
+    line("e", &[Key::Char('e')], Action::Json, "write what is shown as JSON", ""),
+    line("Ctrl-Z", &[Key::Ctrl('z')], Action::Suspend, "stop; fg goes on", ""),
+    line("q Ctrl-C", &[Key::Char('q'), Key::Ctrl('c')], Action::Quit, "quit", "quit"),
+    line("arrows j k", &[Key::Left], Action::Sort(-1), CURSOR, ""),
+    line("arrows j k", &[Key::Right], Action::Sort(1), CURSOR, ""),
+];
+
+/// What a key does.
+pub fn action(key: Key) -> Option<Action> {
+    BINDINGS.iter().find(|binding| binding.keys.contains(&key)).map(|binding| binding.action)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        for (at, binding) in BINDINGS.iter().enumerate() {
+            for key in binding.keys {
+                let others = BINDINGS[at + 1..].iter();
+                assert!(!others.clone().any(|other| other.keys.contains(key)), "{key:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Input -> a new state, and what is wanted because of it.
+
+use super::bindings::{Action, action};
+use super::input::{Input, Key};
+use super::state::{Effect, Format, Screen, State};
+use super::view::layout;
+
+/// Takes an input.
+pub fn update(state: &mut State, input: Input) -> Option<Effect> {
+    if !matches!(input, Input::Resize(..)) {
+        state.said = None;
+    }
+    match input {
+        Input::Resize(columns, lines) => {
+            state.size = (columns, lines);
+            None
+        }
+        Input::Key(key) if state.typing => type_filter(state, key),
+        Input::Key(key) if state.help => leave_help(state, key),
+        Input::Key(key) => act(state, action(key)?),
+        Input::Wheel(lines) => act(state, Action::Move(i32::from(lines))),
+        Input::Click(column, line) => click(state, column, line),
+    }
+}
+
+/// Help goes away at any key but those that scroll it.
+fn leave_help(state: &mut State, key: Key) -> Option<Effect> {
+    match action(key) {
+        Some(action @ (Action::Move(_) | Action::Page(_) | Action::First | Action::Last)) => {
+            act(state, action)
+        }
+        Some(Action::Quit) if key == Key::Ctrl('c') => Some(Effect::Quit),
+        _ => {
+            (state.help, state.scroll) = (false, 0);
+            None
+        }
+    }
+}
+
+fn type_filter(state: &mut State, key: Key) -> Option<Effect> {
+    match key {
+        Key::Char(c) => state.filter.push(c),
+        Key::Backspace => drop(state.filter.pop()),
+        Key::Ctrl('u') => state.filter.clear(),
+        Key::Enter => state.typing = false,
+        Key::Esc => {
+            state.typing = false;
+            state.filter.clear();
+        }
+        Key::Ctrl('c') => return Some(Effect::Quit),
+        _ => return None,
+    }
+    arrange(state);
+    None
+}
+
+fn act(state: &mut State, action: Action) -> Option<Effect> {
+    match action {
+        Action::Go(screen) => go(state, screen),
+        Action::NextScreen => {
+            let at = Screen::ALL.iter().position(|screen| *screen == state.screen).unwrap_or(0);
+            go(state, Screen::ALL[(at + 1) % Screen::ALL.len()])
+        }
+        Action::Move(lines) => move_by(state, lines),
+        Action::Page(pages) => move_by(state, pages.saturating_mul(layout::page(state) as i32)),
+        Action::First => move_by(state, i32::MIN),
+        Action::Last => move_by(state, i32::MAX),
+        Action::Open => open(state),
+        Action::Back => back(state),
+        Action::By(by) if by != state.by => {
+            (state.by, state.selected, state.scroll) = (by, 0, 0);
+            state.detail = false;
+            state.screen = Screen::Hotspots;
+            Some(ask(state))
+        }
+        Action::By(_) => go(state, Screen::Hotspots),
+        Action::Sort(steps) => sort(state, steps),
+        Action::Invert => {
+            state.inverted = !state.inverted;
+            arrange(state);
+            None
+        }
+        Action::Filter => {
+            (state.typing, state.detail) = (true, false);
+            None
+        }
+        Action::Raw => {
+            state.raw = !state.raw;
+            Some(ask(state))
+        }
+        Action::Mark => mark(state),
+        Action::FlameGraph => Some(write(state, Format::FlameGraph)),
+        Action::Json => Some(write(state, Format::Json)),
+        Action::Help => {
+            (state.help, state.scroll) = (true, 0);
+            None
+        }
+        Action::Suspend => Some(Effect::Suspend),
+        Action::Quit => Some(Effect::Quit),
+    }
+}
+
+fn ask(state: &State) -> Effect {
+    Effect::Ask(Box::new(state.question()))
+}
+
+fn write(state: &State, format: Format) -> Effect {
+    Effect::Write(format, Box::new(state.question()))
+}
+
+fn arrange(state: &mut State) {
+    let selected = state.selected_row().map(|row| row.key.clone());
+    state.arrange(selected.as_ref());
+}
+
+fn go(state: &mut State, screen: Screen) -> Option<Effect> {
+    (state.screen, state.detail, state.scroll) = (screen, false, 0);
+    None
+}
+
+/// The cursor in a table, the lines of a long text.
+fn move_by(state: &mut State, lines: i32) -> Option<Effect> {
+    let by = |at: usize, last: usize| {
+        (at as i64 + i64::from(lines)).clamp(0, i64::try_from(last).unwrap_or(i64::MAX)) as usize
+    };
+    if state.help || state.detail || state.screen == Screen::Paths {
+        state.scroll = by(state.scroll, layout::longest_scroll(state));
+    } else {
+        state.selected = by(state.selected, state.shown.len().saturating_sub(1));
+    }
+    None
+}
+
+fn open(state: &mut State) -> Option<Effect> {
+    if state.screen == Screen::Paths || state.detail || state.selected_row().is_none() {
+        return None;
+    }
+    (state.screen, state.detail, state.scroll) = (Screen::Hotspots, true, 0);
+    Some(ask(state))
+}
+
+/// One step back: the detail, the mark, the filter, the range of time.
+fn back(state: &mut State) -> Option<Effect> {
+    if state.detail {
+        (state.detail, state.scroll) = (false, 0);
+    } else if state.mark.take().is_some() {
+    } else if !state.filter.is_empty() {
+        state.filter.clear();
+        arrange(state);
+    } else if state.time.take().is_some() {
+        return Some(ask(state));
+    }
+    None
+}
+
+/// In the timeline left and right move in time.
+fn sort(state: &mut State, steps: i32) -> Option<Effect> {
+    if state.screen == Screen::Timeline {
+        let slices = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.slices.len());
+        let at = state.slice as i64 + i64::from(steps);
+        state.slice = at.clamp(0, slices.saturating_sub(1) as i64) as usize;
+    } else {
+        state.sort = state.sort.beside(steps);
+        arrange(state);
+    }
+    None
+}
+
+/// The first time a range begins, the second time it is what all screens show.
+fn mark(state: &mut State) -> Option<Effect> {
+    if state.screen != Screen::Timeline {
+        return None;
+    }
+    if state.mark.is_none() {
+        state.mark = Some(state.slice);
+        return None;
+    }
+    state.time = state.marked();
+    state.mark = None;
+    Some(ask(state))
+}
+
+fn click(state: &mut State, column: u16, line: u16) -> Option<Effect> {
+    if state.help {
+        return leave_help(state, Key::Esc);
+    }
+    if let Some(screen) = layout::tab_at(state, column, line) {
+        return go(state, screen);
+    }
+    let row = layout::row_at(state, line)?;
+    if row == state.selected {
+        return open(state);
+    }
+    state.selected = row;
+    None
+}
