@@ -3,6 +3,7 @@
 //! In: a recording, keys. Out: nothing but what the keys write. Ranges of time are answered from the
 //! file, which has all of it; everything else from the pipe that the whole recording went through.
 
+pub(super) mod live;
 mod session;
 mod written;
 
@@ -17,7 +18,7 @@ use crate::cli::args::{InputArgs, TuiArgs};
 use crate::cli::messages::Failure;
 use crate::model::{Filter, Nanos};
 use crate::pipeline::Pipeline;
-use crate::tui::{Effect, Question, Snapshot, State, Terminal, update};
+use crate::tui::{Effect, Input, Question, Snapshot, State, Terminal, update};
 use session::{Event, Session};
 
 pub(super) fn run(args: &TuiArgs) -> Result<ExitCode, Failure> {
@@ -51,12 +52,11 @@ fn show(
             Event::Nothing => None,
         };
         match effect {
-            None => {}
-            Some(Effect::Quit) => return Ok(0),
+            // Nothing runs that these could speak of.
+            None | Some(Effect::Restart | Effect::Type(_)) => {}
+            Some(Effect::Quit | Effect::Interrupt | Effect::StopCommand) => return Ok(0),
             Some(Effect::Suspend) => {
-                terminal.suspend().context("cannot take the terminal again")?;
-                let (columns, lines) = terminal.size()?;
-                update(state, crate::tui::Input::Resize(columns, lines));
+                suspend(terminal, state)?;
             }
             Some(Effect::Ask(question)) => {
                 state.say("reading ...");
@@ -64,11 +64,20 @@ fn show(
                 state.show(book.answer(&question)?);
             }
             Some(Effect::Write(format, question)) => {
-                let pipeline = book.read(question.query.filter.time)?;
-                state.say(written::write(pipeline, format, &question));
+                let query = written::query(format, &question);
+                let report = book.read(question.query.filter.time)?.report(&query);
+                state.say(written::write(&report, format));
             }
         }
     }
+}
+
+/// The terminal to the shell and back, perhaps in another size.
+pub(super) fn suspend(terminal: &mut Terminal, state: &mut State) -> Result<(), Failure> {
+    terminal.suspend().context("cannot take the terminal again")?;
+    let (columns, lines) = terminal.size()?;
+    update(state, Input::Resize(columns, lines));
+    Ok(())
 }
 
 /// A recording, read as often as ranges of it are asked for.

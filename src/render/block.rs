@@ -65,9 +65,10 @@ impl Renderer for JsonLine {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         let mut text = Vec::new();
         Json.render(report, &mut text)?;
-        // In JSON a line break inside of a string is written out.
-        text.retain(|byte| *byte != b'\n');
-        text.push(b'\n');
-        out.write_all(&text)
+        // A line break inside of a JSON string is written out: these are all of the layout.
+        for line in text.split(|byte| *byte == b'\n') {
+            out.write_all(line.trim_ascii_start())?;
+        }
+        out.write_all(b"\n")
     }
 }

@@ -16,6 +16,10 @@ pub enum Column {
     Share,
     /// How many waits.
     Waits,
+    /// How many wait at this moment; while a recording runs.
+    Now,
+    /// Since when the one does that began first.
+    Oldest,
     /// Mean wait.
     Avg,
     /// The wait that 99 of 100 stay below.
@@ -28,21 +32,29 @@ pub enum Column {
 
 impl Column {
     /// From left to right.
-    pub const ALL: [Column; 7] = [
+    pub const ALL: [Column; 9] = [
         Column::Wait,
         Column::Share,
         Column::Waits,
+        Column::Now,
+        Column::Oldest,
         Column::Avg,
         Column::P99,
         Column::Max,
         Column::Name,
     ];
 
-    /// The column `steps` to the right, and round again.
-    pub fn beside(self, steps: i32) -> Column {
-        let at = Column::ALL.iter().position(|column| *column == self).unwrap_or(0) as i32;
-        let count = Column::ALL.len() as i32;
-        Column::ALL[(at + steps).rem_euclid(count) as usize]
+    /// Those that a finished recording has, or one that runs.
+    pub fn shown(live: bool) -> impl Iterator<Item = Column> {
+        let is_live = |column: &Column| matches!(column, Column::Now | Column::Oldest);
+        Column::ALL.into_iter().filter(move |column| live || !is_live(column))
+    }
+
+    /// The column `steps` to the right of those that are shown, and round again.
+    pub fn beside(self, steps: i32, live: bool) -> Column {
+        let columns: Vec<Column> = Column::shown(live).collect();
+        let at = columns.iter().position(|column| *column == self).unwrap_or(0) as i32;
+        columns[(at + steps).rem_euclid(columns.len() as i32) as usize]
     }
 
     /// What stands above it.
@@ -51,6 +63,8 @@ impl Column {
             Column::Wait => "wait",
             Column::Share => "share",
             Column::Waits => "waits",
+            Column::Now => "now",
+            Column::Oldest => "oldest",
             Column::Avg => "avg",
             Column::P99 => "p99",
             Column::Max => "max",
@@ -62,6 +76,7 @@ impl Column {
     pub(super) fn width(self) -> usize {
         match self {
             Column::Share => 5,
+            Column::Now => 4,
             Column::Waits => 7,
             _ => 6,
         }
@@ -77,6 +92,9 @@ impl Column {
             Column::Wait => time(Some(stat.wait())),
             Column::Share => units::percent(report.share(stat)),
             Column::Waits => units::count(stat.contended()),
+            Column::Now if stat.waiting == 0 => "-".to_owned(),
+            Column::Now => units::count(stat.waiting),
+            Column::Oldest => time(Some(stat.oldest)),
             Column::Avg => time(stat.ended.avg()),
             Column::P99 => time(stat.ended.quantile(0.99)),
             Column::Max => time((stat.ended.count > 0).then_some(stat.ended.max)),
@@ -89,6 +107,8 @@ impl Column {
         let first = match self {
             Column::Wait | Column::Share | Column::Name => stat.wait().0,
             Column::Waits => stat.contended(),
+            Column::Now => stat.waiting,
+            Column::Oldest => stat.oldest.0,
             Column::Avg => stat.ended.avg().map_or(0, |avg| avg.0),
             Column::P99 => stat.ended.quantile(0.99).map_or(0, |p99| p99.0),
             Column::Max => stat.ended.max.0,
@@ -123,8 +143,9 @@ mod tests {
 
     #[test]
     fn behind_the_last_column_comes_the_first() {
-        assert_eq!(Column::Name.beside(1), Column::Wait);
-        assert_eq!(Column::Wait.beside(-1), Column::Name);
-        assert_eq!(Column::Waits.beside(1), Column::Avg);
+        assert_eq!(Column::Name.beside(1, true), Column::Wait);
+        assert_eq!(Column::Wait.beside(-1, false), Column::Name);
+        assert_eq!(Column::Waits.beside(1, false), Column::Avg);
+        assert_eq!(Column::Waits.beside(1, true), Column::Now);
     }
 }

@@ -8,6 +8,7 @@
 mod bindings;
 mod columns;
 mod input;
+mod output;
 mod state;
 mod terminal;
 mod theme;
@@ -17,7 +18,8 @@ mod view;
 pub use bindings::{Action, BINDINGS, Binding, action};
 pub use columns::Column;
 pub use input::{Input, Key, input};
-pub use state::{Effect, Format, Question, Screen, Snapshot, State};
+pub use output::Output;
+pub use state::{Effect, Format, Live, Question, Screen, Snapshot, State};
 pub use terminal::{Terminal, stop};
 pub use theme::{Palette, Theme};
 pub use update::update;

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use ratatui::text::Line;
+
 use super::columns::Column;
 use super::view::names;
 use crate::model::{GroupBy, Nanos, PathQuery, Query, TimeRange, Timestamp};
@@ -22,11 +24,19 @@ pub enum Screen {
     Paths,
     /// When.
     Timeline,
+    /// What the command printed.
+    Output,
 }
 
 impl Screen {
     /// From left to right.
-    pub const ALL: [Screen; 3] = [Screen::Hotspots, Screen::Paths, Screen::Timeline];
+    pub const ALL: [Screen; 4] =
+        [Screen::Hotspots, Screen::Paths, Screen::Timeline, Screen::Output];
+
+    /// Whether it is one long text, not a table.
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Screen::Paths | Screen::Output)
+    }
 
     /// Its name.
     pub fn title(self) -> &'static str {
@@ -34,6 +44,7 @@ impl Screen {
             Screen::Hotspots => "Hotspots",
             Screen::Paths => "Paths",
             Screen::Timeline => "Timeline",
+            Screen::Output => "Output",
         }
     }
 }
@@ -76,13 +87,43 @@ pub enum Effect {
     Write(Format, Box<Question>),
     /// The terminal back to the shell until it says to go on.
     Suspend,
-    /// The end.
+    /// Counting from now on.
+    Restart,
+    /// Bytes to the command's terminal.
+    Type(Vec<u8>),
+    /// What Ctrl-C does to a command and its recording.
+    Interrupt,
+    /// The end of the command, and with it of the recording.
+    StopCommand,
+    /// The end of the screen, and of a recording; a command goes on.
     Quit,
+}
+
+/// Windows of time, the longest first.
+const WINDOWS: [Option<Nanos>; 4] =
+    [None, Some(Nanos(60_000_000_000)), Some(Nanos(10_000_000_000)), Some(Nanos(5_000_000_000))];
+
+/// What a recording that runs adds.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// A command runs, and how it is.
+    pub command: Option<String>,
+    /// The picture of its output; `None` without a command.
+    pub output: Option<Vec<Line<'static>>>,
+    /// What makes the numbers doubtful.
+    pub doubt: Option<String>,
 }
 
 /// What is on the screen.
 #[derive(Clone, Debug)]
 pub struct State {
+    pub(super) live: Option<Live>,
+    pub(super) window: usize,
+    pub(super) frozen: bool,
+    /// Whether to end the recording, the command or nothing is being asked.
+    pub(super) asking: bool,
+    /// Keys go to the command.
+    pub(super) focus: bool,
     pub(super) size: (u16, u16),
     pub(super) screen: Screen,
     /// The selected row is shown alone.
@@ -114,6 +155,11 @@ impl State {
     /// Nothing to show yet, on a terminal of this many columns and lines.
     pub fn new(columns: u16, lines: u16) -> State {
         State {
+            live: None,
+            window: 0,
+            frozen: false,
+            asking: false,
+            focus: false,
             size: (columns, lines),
             screen: Screen::Hotspots,
             detail: false,
@@ -133,6 +179,37 @@ impl State {
             scroll: 0,
             said: None,
         }
+    }
+
+    /// The same of a recording that runs.
+    pub fn live(self, live: Live) -> State {
+        State { live: Some(live), ..self }
+    }
+
+    /// How the recording is; nothing of a finished one.
+    pub fn set_live(&mut self, live: Live) {
+        self.live = Some(live);
+    }
+
+    /// Only the last so much of the time.
+    pub fn window(&self) -> Option<Nanos> {
+        WINDOWS[self.window.min(WINDOWS.len() - 1)].filter(|_| self.live.is_some())
+    }
+
+    /// Whether new answers are not wanted.
+    pub fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
+    /// The screens there are.
+    pub(super) fn screens(&self) -> impl Iterator<Item = Screen> + '_ {
+        let has_output = self.live.as_ref().is_some_and(|live| live.output.is_some());
+        Screen::ALL.into_iter().filter(move |screen| has_output || *screen != Screen::Output)
+    }
+
+    pub(super) fn set_window(&mut self, steps: i32) {
+        let last = WINDOWS.len() as i32 - 1;
+        self.window = (self.window as i32 - steps).clamp(0, last) as usize;
     }
 
     /// What the screen wants to know.

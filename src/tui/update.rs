@@ -15,9 +15,14 @@ pub fn update(state: &mut State, input: Input) -> Option<Effect> {
             state.size = (columns, lines);
             None
         }
+        Input::Key(key) if state.focus => type_to_command(state, key),
+        Input::Key(key) if state.asking => decide(state, key),
         Input::Key(key) if state.typing => type_filter(state, key),
         Input::Key(key) if state.help => leave_help(state, key),
-        Input::Key(key) => act(state, action(key)?),
+        Input::Key(key) => match action(key)? {
+            Action::Quit => quit(state, key),
+            action => act(state, action),
+        },
         Input::Wheel(lines) => act(state, Action::Move(i32::from(lines))),
         Input::Click(column, line) => click(state, column, line),
     }
@@ -29,12 +34,52 @@ fn leave_help(state: &mut State, key: Key) -> Option<Effect> {
         Some(action @ (Action::Move(_) | Action::Page(_) | Action::First | Action::Last)) => {
             act(state, action)
         }
-        Some(Action::Quit) if key == Key::Ctrl('c') => Some(Effect::Quit),
+        Some(Action::Quit) if key == Key::Ctrl('c') => quit(state, key),
         _ => {
             (state.help, state.scroll) = (false, 0);
             None
         }
     }
+}
+
+/// What to end is asked while a command runs.
+fn decide(state: &mut State, key: Key) -> Option<Effect> {
+    state.asking = false;
+    match key {
+        Key::Char('e' | 'q') => Some(Effect::Quit),
+        Key::Char('s') => Some(Effect::StopCommand),
+        Key::Ctrl('c') => Some(Effect::Interrupt),
+        _ => None,
+    }
+}
+
+fn type_to_command(state: &mut State, key: Key) -> Option<Effect> {
+    if matches!(key, Key::Ctrl(']' | '5')) {
+        state.focus = false;
+        return None;
+    }
+    Some(Effect::Type(bytes(key)?))
+}
+
+/// What a terminal sends for a key (`man console_codes`, xterm's ctlseqs).
+fn bytes(key: Key) -> Option<Vec<u8>> {
+    let text = match key {
+        Key::Char(c) => return Some(c.to_string().into_bytes()),
+        Key::Ctrl(c) => return c.is_ascii_alphabetic().then(|| vec![c as u8 & 0x1f]),
+        Key::Enter => "\r",
+        Key::Esc => "\x1b",
+        Key::Backspace => "\x7f",
+        Key::Tab => "\t",
+        Key::Up => "\x1b[A",
+        Key::Down => "\x1b[B",
+        Key::Right => "\x1b[C",
+        Key::Left => "\x1b[D",
+        Key::Home => "\x1b[H",
+        Key::End => "\x1b[F",
+        Key::PageUp => "\x1b[5~",
+        Key::PageDown => "\x1b[6~",
+    };
+    Some(text.as_bytes().to_vec())
 }
 
 fn type_filter(state: &mut State, key: Key) -> Option<Effect> {
@@ -47,7 +92,7 @@ fn type_filter(state: &mut State, key: Key) -> Option<Effect> {
             state.typing = false;
             state.filter.clear();
         }
-        Key::Ctrl('c') => return Some(Effect::Quit),
+        Key::Ctrl('c') => return quit(state, key),
         _ => return None,
     }
     arrange(state);
@@ -58,8 +103,9 @@ fn act(state: &mut State, action: Action) -> Option<Effect> {
     match action {
         Action::Go(screen) => go(state, screen),
         Action::NextScreen => {
-            let at = Screen::ALL.iter().position(|screen| *screen == state.screen).unwrap_or(0);
-            go(state, Screen::ALL[(at + 1) % Screen::ALL.len()])
+            let screens: Vec<Screen> = state.screens().collect();
+            let at = screens.iter().position(|screen| *screen == state.screen).unwrap_or(0);
+            go(state, screens[(at + 1) % screens.len()])
         }
         Action::Move(lines) => move_by(state, lines),
         Action::Page(pages) => move_by(state, pages.saturating_mul(layout::page(state) as i32)),
@@ -89,6 +135,7 @@ fn act(state: &mut State, action: Action) -> Option<Effect> {
             Some(ask(state))
         }
         Action::Mark => mark(state),
+        Action::Window(_) | Action::Freeze | Action::Reset | Action::Focus => live(state, action),
         Action::FlameGraph => Some(write(state, Format::FlameGraph)),
         Action::Json => Some(write(state, Format::Json)),
         Action::Help => {
@@ -98,6 +145,36 @@ fn act(state: &mut State, action: Action) -> Option<Effect> {
         Action::Suspend => Some(Effect::Suspend),
         Action::Quit => Some(Effect::Quit),
     }
+}
+
+/// What only a recording that runs can do.
+fn live(state: &mut State, action: Action) -> Option<Effect> {
+    state.live.as_ref()?;
+    match action {
+        Action::Window(steps) => {
+            state.set_window(steps);
+            return Some(ask(state));
+        }
+        Action::Freeze => state.frozen = !state.frozen,
+        Action::Reset => {
+            state.say("counting from now on");
+            return Some(Effect::Restart);
+        }
+        Action::Focus if state.screen == Screen::Output => state.focus = true,
+        _ => {}
+    }
+    None
+}
+
+/// While a command runs there is something to decide; Ctrl-C is what it is without a screen.
+fn quit(state: &mut State, key: Key) -> Option<Effect> {
+    let runs = state.live.as_ref().is_some_and(|live| live.command.is_some());
+    match (runs, key) {
+        (false, _) => return Some(Effect::Quit),
+        (true, Key::Ctrl(_)) => return Some(Effect::Interrupt),
+        (true, _) => state.asking = true,
+    }
+    None
 }
 
 fn ask(state: &State) -> Effect {
@@ -114,7 +191,9 @@ fn arrange(state: &mut State) {
 }
 
 fn go(state: &mut State, screen: Screen) -> Option<Effect> {
-    (state.screen, state.detail, state.scroll) = (screen, false, 0);
+    if state.screens().any(|known| known == screen) {
+        (state.screen, state.detail, state.scroll) = (screen, false, 0);
+    }
     None
 }
 
@@ -123,7 +202,7 @@ fn move_by(state: &mut State, lines: i32) -> Option<Effect> {
     let by = |at: usize, last: usize| {
         (at as i64 + i64::from(lines)).clamp(0, i64::try_from(last).unwrap_or(i64::MAX)) as usize
     };
-    if state.help || state.detail || state.screen == Screen::Paths {
+    if state.help || state.detail || state.screen.is_text() {
         state.scroll = by(state.scroll, layout::longest_scroll(state));
     } else {
         state.selected = by(state.selected, state.shown.len().saturating_sub(1));
@@ -132,7 +211,7 @@ fn move_by(state: &mut State, lines: i32) -> Option<Effect> {
 }
 
 fn open(state: &mut State) -> Option<Effect> {
-    if state.screen == Screen::Paths || state.detail || state.selected_row().is_none() {
+    if state.screen.is_text() || state.detail || state.selected_row().is_none() {
         return None;
     }
     (state.screen, state.detail, state.scroll) = (Screen::Hotspots, true, 0);
@@ -160,7 +239,7 @@ fn sort(state: &mut State, steps: i32) -> Option<Effect> {
         let at = state.slice as i64 + i64::from(steps);
         state.slice = at.clamp(0, slices.saturating_sub(1) as i64) as usize;
     } else {
-        state.sort = state.sort.beside(steps);
+        state.sort = state.sort.beside(steps, state.live.is_some());
         arrange(state);
     }
     None
@@ -168,7 +247,7 @@ fn sort(state: &mut State, steps: i32) -> Option<Effect> {
 
 /// The first time a range begins, the second time it is what all screens show.
 fn mark(state: &mut State) -> Option<Effect> {
-    if state.screen != Screen::Timeline {
+    if state.screen != Screen::Timeline || state.live.is_some() {
         return None;
     }
     if state.mark.is_none() {

@@ -23,6 +23,9 @@ pub const DEFAULT_RECORDING: &str = "lockprof.data";
 /// The subcommand under which lockprof starts itself to hold a command back.
 pub const EXEC_STUB: &str = "__exec";
 
+/// Its first word where the command gets a terminal of its own.
+pub const OWN_TERMINAL: &str = "own-terminal";
+
 /// Which kernel lock a program waits for, who makes it wait, what changed.
 #[derive(Debug, Parser)]
 #[command(name = "lockprof", version, max_term_width = 100, after_help = EXAMPLES)]

@@ -25,12 +25,15 @@ const SHORTEST: Nanos = Nanos(100_000_000);
 /// `top`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Keys: ? shows them all; q quits.
+
 Examples:
+  lockprof top                                   the screen
   lockprof top --plain -i 5                      a table every 5 seconds
   lockprof top --plain -n 1 --by site            one second, by call site
   lockprof top --plain --format json > log       a JSON document a line")]
 pub struct TopArgs {
-    /// Print a block of text an interval
+    /// Print a block of text an interval, as where there is no terminal
     #[arg(long)]
     pub plain: bool,
     /// Time between two blocks: 500ms, 5s

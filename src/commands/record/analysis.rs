@@ -85,6 +85,7 @@ impl Listener {
 #[derive(Debug)]
 pub(super) struct Analysis {
     listener: Listener,
+    mailbox: Option<Arc<Mailbox>>,
     thread: JoinHandle<Pipeline>,
 }
 
@@ -106,9 +107,10 @@ impl Analysis {
             spare: Arc::new(Mutex::new(spare)),
             progress: Arc::clone(&progress),
         };
-        let body = move || analyse(pipeline, (&to_analyse, &freed), &progress, mailbox.as_deref());
+        let asks = mailbox.clone();
+        let body = move || analyse(pipeline, (&to_analyse, &freed), &progress, asks.as_deref());
         let thread = thread::Builder::new().name("lockprof-analyse".into()).spawn(body);
-        Ok(Analysis { listener, thread: thread.context("cannot start a thread")? })
+        Ok(Analysis { listener, mailbox, thread: thread.context("cannot start a thread")? })
     }
 
     /// An end for the recorder.
@@ -126,14 +128,21 @@ impl Analysis {
     pub(super) fn finish(self, end: End, args: &RecordArgs) -> Result<Pipeline, Failure> {
         let behind = self.listener.progress.behind.load(Ordering::Relaxed);
         drop(self.listener);
-        let pipeline = self.thread.join().ok().filter(|_| !behind);
+        let restarted = self.mailbox.is_some_and(|mailbox| mailbox.has_restarted());
+        let pipeline = self.thread.join().ok().filter(|_| !behind && !restarted);
         match pipeline {
             Some(mut pipeline) => {
                 pipeline.set_end(end);
                 Ok(pipeline)
             }
             None => {
-                messages::note("analysis fell behind while recording; reading the file");
+                let why = match restarted {
+                    true => {
+                        "counting began anew while recording; the summary is read from the file"
+                    }
+                    false => "analysis fell behind while recording; reading the file",
+                };
+                messages::note(why);
                 let input = InputArgs { file: args.output.clone(), kallsyms: None };
                 input::analyse(&input, summary::detail(args), &Filter::default())
             }

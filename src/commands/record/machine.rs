@@ -72,7 +72,7 @@ impl Machine {
         Ok(match self.watch.wait(None, &self.analysis, &self.stop)? {
             Ended::Time => Pause::Over,
             Ended::Signal(signal) => Pause::Signal(signal),
-            Ended::Recorder | Ended::Command(_) | Ended::Processes => Pause::Recorder,
+            _ => Pause::Recorder,
         })
     }
 

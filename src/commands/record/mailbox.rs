@@ -6,6 +6,7 @@
 //!
 //! Nobody waits for the other while a recording runs: the recorder knows of neither.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,7 @@ struct Slots {
 pub(in crate::commands) struct Mailbox {
     slots: Mutex<Slots>,
     answered: Condvar,
+    restarted: AtomicBool,
 }
 
 impl Mailbox {
@@ -61,6 +63,11 @@ impl Mailbox {
         waited.unwrap_or_else(PoisonError::into_inner).0.answer.take()
     }
 
+    /// Whether the pipeline has forgotten what was before somebody asked for it.
+    pub(super) fn has_restarted(&self) -> bool {
+        self.restarted.load(Ordering::Relaxed)
+    }
+
     /// The pipeline's side: answers what was asked, if anything was.
     pub(super) fn serve(&self, pipeline: &mut Pipeline) {
         let Some(asked) = self.slots().asked.take() else { return };
@@ -69,6 +76,7 @@ impl Mailbox {
         let snapshot = Snapshot { report, paths, slices: pipeline.slices() };
         if asked.restart {
             pipeline.restart();
+            self.restarted.store(true, Ordering::Relaxed);
         }
         self.slots().answer = Some(Answer { snapshot });
         self.answered.notify_one();

@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use crate::model::Query;
-use crate::pipeline::Pipeline;
 use crate::render::{FlameGraph, Json, Renderer, Weight};
 use crate::report::Report;
 use crate::tui::{Format, Question};
@@ -13,14 +12,14 @@ use crate::tui::{Format, Question};
 /// Names tried before another directory is asked for.
 const NAMES: u32 = 1000;
 
-/// Writes what the question is about and says where, or why not.
-pub(in crate::commands) fn write(
-    pipeline: &Pipeline,
-    format: Format,
-    question: &Question,
-) -> String {
-    let query = Query { stacks: format == Format::FlameGraph, ..question.query.clone() };
-    match try_write(&pipeline.report(&query), format) {
+/// What has to be asked for a file.
+pub(super) fn query(format: Format, question: &Question) -> Query {
+    Query { stacks: format == Format::FlameGraph, ..question.query.clone() }
+}
+
+/// Writes a report and says where, or why not.
+pub(super) fn write(report: &Report, format: Format) -> String {
+    match try_write(report, format) {
         Ok(path) => format!("written: {}", path.display()),
         Err(error) => format!("not written: {error}"),
     }

@@ -13,6 +13,10 @@ pub(super) fn line(state: &State, theme: Theme, width: usize) -> Line<'static> {
         let typed = format!(" /{}_   Enter keeps it, Esc drops it", visible(&state.filter));
         return Line::from(Span::styled(shorten(&typed, width), theme.strong()));
     }
+    if state.asking {
+        let asked = " the command runs: e ends the recording, s stops the command, Esc stays";
+        return Line::from(Span::styled(shorten(asked, width), theme.strong()));
+    }
     match &state.said {
         Some(said) => {
             let said = shorten(&format!(" {}", visible(said)), width);

@@ -12,17 +12,23 @@ use crate::report::Report;
 
 pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Line<'a>> {
     let (first, second) = match &state.snapshot {
-        Some(snapshot) => {
-            (title(&snapshot.report, theme, width), sum(&snapshot.report, theme, width))
-        }
+        Some(snapshot) => (
+            title(state, &snapshot.report, theme, width),
+            sum(state, &snapshot.report, theme, width),
+        ),
         None => (Line::from(" lockprof"), Line::from(" reading ...")),
     };
     vec![first, second, tabs(state, theme, width)]
 }
 
-fn title(report: &Report, theme: Theme, width: usize) -> Line<'static> {
+fn title(state: &State, report: &Report, theme: Theme, width: usize) -> Line<'static> {
     let header = &report.header;
-    let mut facts = format!("{} on {} CPUs", units::time(header.elapsed), header.cpus);
+    let command = state.live.as_ref().and_then(|live| live.command.as_deref());
+    let elapsed = units::time(header.elapsed);
+    let mut facts = match command {
+        Some(command) => format!("{command}, {elapsed} on {} CPUs", header.cpus),
+        None => format!("{elapsed} on {} CPUs", header.cpus),
+    };
     if !header.kernel.is_empty() {
         facts += &format!("  kernel {}", visible(&header.kernel));
     }
@@ -37,11 +43,15 @@ fn title(report: &Report, theme: Theme, width: usize) -> Line<'static> {
     ])
 }
 
-fn sum(report: &Report, theme: Theme, width: usize) -> Line<'static> {
+fn sum(state: &State, report: &Report, theme: Theme, width: usize) -> Line<'static> {
     let total = &report.total;
     let waited = units::time(total.wait());
     let waits = units::counted(total.contended(), "wait");
     let mut words = format!(" waited {waited} in {waits}");
+    if total.waiting > 0 {
+        let (now, oldest) = (units::count(total.waiting), units::time(total.oldest));
+        words += &format!(", now {now} waiting, oldest {oldest}");
+    }
     if let Some(spent) = &report.thread_time {
         words += &format!(" by {}", units::counted(spent.threads, "thread"));
     }
@@ -51,7 +61,10 @@ fn sum(report: &Report, theme: Theme, width: usize) -> Line<'static> {
     }
     let lost: u64 = report.trust.lost.iter().map(|(_, lost)| lost).sum();
     let style = if lost > 0 { theme.warning() } else { theme.quiet() };
-    let lost = format!("  lost {}", units::count(lost));
+    let mut lost = format!("  lost {}", units::count(lost));
+    let doubt = state.live.as_ref().and_then(|live| live.doubt.as_deref());
+    lost.extend(doubt.map(|doubt| format!("  {doubt}")));
+    let style = if doubt.is_some() { theme.warning() } else { style };
     let words = shorten(&words, width.saturating_sub(columns(&lost)));
     Line::from(vec![Span::raw(words), Span::styled(lost, style)])
 }
@@ -64,7 +77,7 @@ pub(super) fn tab(state: &State, at: usize, screen: Screen) -> String {
 
 fn tabs<'a>(state: &State, theme: Theme, width: usize) -> Line<'a> {
     let mut spans = Vec::new();
-    for (at, screen) in Screen::ALL.into_iter().enumerate() {
+    for (at, screen) in state.screens().enumerate() {
         let style = if screen == state.screen { theme.strong() } else { theme.quiet() };
         spans.push(Span::styled(tab(state, at, screen), style));
     }
@@ -84,6 +97,14 @@ fn conditions(state: &State) -> String {
         let from = if from == Nanos::ZERO { String::new() } else { units::time(from) };
         said.push(format!("time: {from}..{to}"));
     }
+    if state.live.is_some() {
+        said.push(match state.window() {
+            Some(window) => format!("last {}", units::time(window)),
+            None => "since it began".to_owned(),
+        });
+    }
+    said.extend(state.frozen.then(|| "FROZEN".to_owned()));
+    said.extend(state.focus.then(|| "keys go to the command: Ctrl-] ends that".to_owned()));
     if !state.filter.is_empty() {
         said.push(format!("filter: {}", visible(&state.filter)));
     }

@@ -44,9 +44,15 @@ pub(super) fn lines<'a>(
     lines
 }
 
+/// Columns of numbers.
+fn numbers(live: bool) -> impl Iterator<Item = Column> {
+    Column::shown(live).filter(|column| *column != Column::Name)
+}
+
 /// Widths of the columns.
 struct Shape {
     by: GroupBy,
+    live: bool,
     name: usize,
     beside: usize,
     spark: usize,
@@ -55,11 +61,9 @@ struct Shape {
 
 impl Shape {
     fn of(state: &State, width: usize) -> Shape {
-        let numbers: usize = Column::ALL
-            .iter()
-            .filter(|column| **column != Column::Name)
-            .fold(2, |sum, column| sum + column.width() + 1);
-        let left = width.saturating_sub(numbers + TYPE + 1);
+        let live = state.live.is_some();
+        let numbers: usize = numbers(live).map(|column| column.width() + 1).sum();
+        let left = width.saturating_sub(numbers + TYPE + 3);
         let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
         let spark = if has_history && left >= 60 { left / 4 } else { 0 };
         let left = left - spark;
@@ -72,7 +76,7 @@ impl Shape {
             GroupBy::Task => 16,
         };
         let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
-        Shape { by: state.by, name: left - beside, beside, spark, slices }
+        Shape { by: state.by, live, name: left - beside, beside, spark, slices }
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
@@ -82,7 +86,7 @@ impl Shape {
             false => theme.quiet(),
         };
         let mark = if state.inverted { "^" } else { "v" };
-        for column in Column::ALL.into_iter().filter(|column| *column != Column::Name) {
+        for column in numbers(self.live) {
             let marked = if column == state.sort { mark } else { "" };
             let title = format!("{marked}{}", column.title());
             spans.push(Span::styled(format!("{title:>w$} ", w = column.width()), style(column)));
@@ -109,7 +113,7 @@ impl Shape {
         let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
         let number = if is_large { theme.strong() } else { Style::new() };
         let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
-        for column in Column::ALL.into_iter().filter(|column| *column != Column::Name) {
+        for column in numbers(self.live) {
             let text = column.cell(report, &row.stat);
             spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
         }

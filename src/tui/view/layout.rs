@@ -39,7 +39,7 @@ fn body_height(state: &State) -> usize {
 
 /// Rows of a page.
 pub(in crate::tui) fn page(state: &State) -> usize {
-    let is_text = state.help || state.detail || state.screen == Screen::Paths;
+    let is_text = state.help || state.detail || state.screen.is_text();
     let titles = match state.screen {
         _ if is_text => 0,
         Screen::Timeline => super::timeline::TITLES,
@@ -57,7 +57,7 @@ pub(super) fn first_row(selected: usize, page: usize) -> usize {
 pub(in crate::tui) fn row_at(state: &State, line: u16) -> Option<usize> {
     let above = match state.screen {
         _ if state.detail => return None,
-        Screen::Paths => return None,
+        Screen::Paths | Screen::Output => return None,
         Screen::Hotspots | Screen::Timeline => HEAD + TITLES,
     };
     let page = page(state);
@@ -72,7 +72,7 @@ pub(in crate::tui) fn tab_at(state: &State, column: u16, line: u16) -> Option<Sc
         return None;
     }
     let mut from = 0;
-    let tabs = Screen::ALL.into_iter().enumerate();
+    let tabs = state.screens().enumerate();
     let mut spans = tabs.map(|(at, screen)| {
         let width = super::header::tab(state, at, screen).chars().count();
         from += width;

@@ -59,6 +59,7 @@ fn text<'a>(state: &'a State, theme: Theme, width: usize) -> Option<Vec<Line<'a>
         _ if state.help => Some(help::lines(theme, width)),
         Screen::Hotspots if state.detail => Some(detail::lines(state, theme, width)),
         Screen::Paths => Some(paths::lines(state, theme, width)),
+        Screen::Output => state.live.as_ref()?.output.clone(),
         _ => None,
     }
 }
