@@ -199,6 +199,8 @@ fn go(state: &mut State, screen: Screen) -> Option<Effect> {
 
 /// The cursor in a table, the lines of a long text.
 fn move_by(state: &mut State, lines: i32) -> Option<Effect> {
+    let is_output = state.screen == Screen::Output && !state.help;
+    let lines = if is_output { lines.saturating_neg() } else { lines };
     let by = |at: usize, last: usize| {
         (at as i64 + i64::from(lines)).clamp(0, i64::try_from(last).unwrap_or(i64::MAX)) as usize
     };

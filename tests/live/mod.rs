@@ -14,5 +14,6 @@ mod namespace;
 mod perf;
 mod phases;
 mod picture;
+mod screen;
 mod thread_time;
 mod threads;

@@ -20,10 +20,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_that_is_pressed_panics(inputs in proptest::collection::vec(inputs(), 0..40)) {
+    fn nothing_that_is_pressed_panics(
+        inputs in proptest::collection::vec(inputs(), 0..40),
+        live in any::<bool>(),
+    ) {
         // Ranges of time would read the recording again and again.
         let marks = |input: &Input| *input == Input::Key(Key::Char('m'));
-        let mut screen = Screen::new(80, 24);
+        let mut screen = if live { Screen::live(80, 24) } else { Screen::new(80, 24) };
         for input in inputs.into_iter().filter(|input| !marks(input)) {
             screen.input(input);
             screen.text();

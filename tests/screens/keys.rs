@@ -164,3 +164,65 @@ fn rows_by_time_add_up_to_their_waiting() {
         assert_eq!(history, row.stat.wait().0, "{:?}", row.key);
     }
 }
+
+#[test]
+fn q_asks_while_a_command_runs() {
+    let mut screen = Screen::live(100, 30);
+    screen.type_in("q");
+    assert!(screen.text().contains("e ends the recording, s stops the command, Esc stays"));
+    screen.press(&[Key::Esc]);
+    assert!(screen.wanted.is_empty() && !screen.text().contains("Esc stays"));
+    screen.type_in("qsqe");
+    screen.press(&[Key::Ctrl('c')]);
+    assert_eq!(screen.wanted, [Effect::StopCommand, Effect::Quit, Effect::Interrupt]);
+}
+
+#[test]
+fn the_keyboard_can_be_the_commands_until_control_bracket() {
+    let mut screen = Screen::live(100, 30);
+    screen.type_in("f");
+    assert!(screen.wanted.is_empty(), "only where its output is seen");
+    screen.type_in("4fq");
+    screen.press(&[Key::Enter, Key::Up, Key::Ctrl('c')]);
+    let typed: Vec<&[u8]> = screen
+        .wanted
+        .iter()
+        .map(|effect| match effect {
+            Effect::Type(bytes) => bytes.as_slice(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(typed, [&b"q"[..], b"\r", b"\x1b[A", b"\x03"]);
+    screen.press(&[Key::Ctrl(']'), Key::Char('1')]);
+    assert_eq!(screen.state.screen(), Place::Hotspots);
+}
+
+#[test]
+fn plus_and_minus_choose_the_window_and_only_while_it_runs() {
+    let mut screen = Screen::live(100, 30);
+    let window = |screen: &Screen| screen.state.window().map(|window| window.0 / 1_000_000_000);
+    assert_eq!(window(&screen), None);
+    screen.type_in("---");
+    assert_eq!(window(&screen), Some(5));
+    screen.type_in("-+");
+    assert_eq!(window(&screen), Some(10));
+    assert!(screen.text().contains("last 10 s"));
+    screen.type_in("++++");
+    assert_eq!(window(&screen), None);
+    let mut finished = self::screen();
+    finished.type_in("-");
+    assert_eq!(window(&finished), None);
+}
+
+#[test]
+fn space_holds_the_picture_still_and_zero_counts_anew() {
+    let mut screen = Screen::live(100, 30);
+    screen.type_in(" 0");
+    assert!(screen.state.is_frozen() && screen.text().contains("FROZEN"));
+    assert_eq!(screen.wanted, [Effect::Restart]);
+    screen.type_in(" ");
+    assert!(!screen.state.is_frozen());
+    let mut finished = self::screen();
+    finished.type_in(" 0");
+    assert!(!finished.state.is_frozen() && finished.wanted.is_empty());
+}

@@ -75,3 +75,15 @@ fn a_terminal_that_is_too_small_says_so() {
     assert!(Screen::new(79, 24).text().starts_with("79x24: too small,\n80x24 is needed\n"));
     assert!(Screen::new(80, 23).text().starts_with("80x23: too small"));
 }
+
+#[test]
+fn while_it_runs() {
+    for (columns, lines) in [(80, 24), (120, 40)] {
+        let mut screen = Screen::live(columns, lines);
+        assert_golden(&format!("screens/live-{columns}x{lines}.txt"), &screen.text());
+        screen.press(&[Key::Char('4')]);
+        assert_golden(&format!("screens/output-{columns}x{lines}.txt"), &screen.text());
+        screen.press(&[Key::Char('q')]);
+        assert!(screen.text().lines().last().unwrap().contains("the command runs"));
+    }
+}

@@ -8,7 +8,9 @@ use lockprof::kernel::{Places, Wanted, find};
 use lockprof::model::{Filter, Nanos};
 use lockprof::pipeline::Pipeline;
 use lockprof::source::{Replay, Round};
-use lockprof::tui::{Effect, Input, Key, Question, Snapshot, State, Theme, draw, update};
+use lockprof::tui::{
+    Effect, Input, Key, Live, Output, Question, Snapshot, State, Theme, draw, update,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -72,6 +74,19 @@ impl Screen {
         let mut state = State::new(columns, lines);
         state.show(answer(recording, &state.question()));
         Screen { state, size: (columns, lines), recording, wanted: Vec::new() }
+    }
+
+    /// As if it were recorded at this moment, with a command that printed something.
+    pub(crate) fn live(columns: u16, lines: u16) -> Screen {
+        let mut screen = Screen::new(columns, lines);
+        let mut output = Output::new(columns, lines - 4);
+        output.take(b"one\r\n\x1b[32mtwo\x1b[0m\r\nthree");
+        screen.state.set_live(Live {
+            command: Some("running".to_owned()),
+            output: Some(output.lines()),
+            doubt: None,
+        });
+        screen
     }
 
     pub(crate) fn input(&mut self, input: Input) {

@@ -122,7 +122,7 @@ fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
 /// A file without a name: beside other temporary files, in memory where that cannot be.
 fn spool() -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let unnamed = open(&std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR);
+    let unnamed = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR);
     let file = unnamed.or_else(|_| memfd_create("lockprof-output", MemfdFlags::CLOEXEC))?;
     Ok(File::from(file))
 }

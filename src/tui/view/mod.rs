@@ -45,7 +45,11 @@ fn body<'a>(state: &'a State, theme: Theme, area: Rect) -> Vec<Line<'a>> {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     match text(state, theme, width) {
         Some(lines) => {
-            let scroll = state.scroll.min(lines.len().saturating_sub(height));
+            let longest = lines.len().saturating_sub(height);
+            let scroll = state.scroll.min(longest);
+            // Of what a command prints the end is of interest: it is scrolled upwards.
+            let is_output = state.screen == Screen::Output && !state.help;
+            let scroll = if is_output { longest - scroll } else { scroll };
             lines.into_iter().skip(scroll).take(height).collect()
         }
         None if state.screen == Screen::Timeline => timeline::lines(state, theme, (width, height)),
