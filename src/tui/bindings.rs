@@ -79,6 +79,7 @@ const RESET: &str = "while it runs: count from now on; the recording keeps every
 #[rustfmt::skip]
 pub const BINDINGS: [Binding; 35] = [
     line("?", &[Key::Char('?')], Action::Help, "this help", "help"),
+    line("q Ctrl-C", &[Key::Char('q'), Key::Ctrl('c')], Action::Quit, "quit", "quit"),
     line("1 2 3 4", &[Key::Char('1')], Action::Go(Screen::Hotspots), TABS, ""),
     line("1 2 3 4", &[Key::Char('2')], Action::Go(Screen::Paths), TABS, ""),
     line("1 2 3 4", &[Key::Char('3')], Action::Go(Screen::Timeline), TABS, ""),
@@ -112,7 +113,6 @@ pub const BINDINGS: [Binding; 35] = [
     line("w", &[Key::Char('w')], Action::FlameGraph, "write the flame graph of what is shown", "picture"),
     line("e", &[Key::Char('e')], Action::Json, "write what is shown as JSON", ""),
     line("Ctrl-Z", &[Key::Ctrl('z')], Action::Suspend, "stop; fg goes on", ""),
-    line("q Ctrl-C", &[Key::Char('q'), Key::Ctrl('c')], Action::Quit, "quit", "quit"),
 ];
 
 /// What a key does.

@@ -16,6 +16,9 @@ use crate::report::{Report, Row};
 /// Columns of the lock's type.
 const TYPE: usize = 11;
 
+/// From this width on all columns of numbers leave room for names.
+const ROOMY: usize = 96;
+
 /// Names have this many columns before there is room for addresses.
 const NAMES: usize = 24;
 
@@ -44,15 +47,18 @@ pub(super) fn lines<'a>(
     lines
 }
 
-/// Columns of numbers.
-fn numbers(live: bool) -> impl Iterator<Item = Column> {
-    Column::shown(live).filter(|column| *column != Column::Name)
+/// Columns of numbers. Where names have no room, what can be seen from others goes.
+fn numbers(live: bool, width: usize) -> impl Iterator<Item = Column> {
+    let is_crowded = live && width < ROOMY;
+    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Avg);
+    Column::shown(live).filter(move |column| *column != Column::Name && !spare(*column))
 }
 
 /// Widths of the columns.
 struct Shape {
     by: GroupBy,
     live: bool,
+    width: usize,
     name: usize,
     beside: usize,
     spark: usize,
@@ -62,7 +68,7 @@ struct Shape {
 impl Shape {
     fn of(state: &State, width: usize) -> Shape {
         let live = state.live.is_some();
-        let numbers: usize = numbers(live).map(|column| column.width() + 1).sum();
+        let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
         let left = width.saturating_sub(numbers + TYPE + 3);
         let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
         let spark = if has_history && left >= 60 { left / 4 } else { 0 };
@@ -73,10 +79,10 @@ impl Shape {
             // Names before numbers: addresses and ids want room of their own.
             GroupBy::Lock if left < NAMES + 19 => 0,
             GroupBy::Lock => 19,
-            GroupBy::Task => 16,
+            GroupBy::Task => left.min(32) / 2,
         };
         let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
-        Shape { by: state.by, live, name: left - beside, beside, spark, slices }
+        Shape { by: state.by, live, width, name: left - beside, beside, spark, slices }
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
@@ -86,7 +92,7 @@ impl Shape {
             false => theme.quiet(),
         };
         let mark = if state.inverted { "^" } else { "v" };
-        for column in numbers(self.live) {
+        for column in numbers(self.live, self.width) {
             let marked = if column == state.sort { mark } else { "" };
             let title = format!("{marked}{}", column.title());
             spans.push(Span::styled(format!("{title:>w$} ", w = column.width()), style(column)));
@@ -113,7 +119,7 @@ impl Shape {
         let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
         let number = if is_large { theme.strong() } else { Style::new() };
         let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
-        for column in numbers(self.live) {
+        for column in numbers(self.live, self.width) {
             let text = column.cell(report, &row.stat);
             spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
         }
