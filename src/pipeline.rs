@@ -7,6 +7,7 @@
 mod apart;
 mod events;
 mod faults;
+mod hand_overs;
 mod live;
 mod lives;
 mod recorded;
@@ -18,12 +19,13 @@ use hashbrown::HashMap;
 
 use crate::analyse::{CellKey, Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
+use crate::correlate::{
+    AddressSpaces, Cgroups, Copies, Correlate, Moment, Queues, StackPair, Tasks, Wakeups,
+};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, MmapLock, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
-    Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
-    WaitStat,
+    Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery, WaitStat,
 };
 use crate::order::Dated;
 use crate::recording::Origin;
@@ -55,16 +57,21 @@ struct Stages {
     kernel_symbols: String,
     stacks: Stacks,
     tasks: Tasks,
+    cgroups: Cgroups,
     maps: Maps,
     /// Whether user stacks are kept apart; resolving those that are not would be for nothing.
     user_stacks: bool,
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// Who waits for locks with readers and writers.
+    queues: Queues,
     /// What tasks do between two switches; `None` in a recording without switches.
     lives: Option<Lives>,
     /// Records that come through rings of their own.
     apart: Apart,
+    /// What proves whose mmap_lock an rwsem is.
+    spaces: AddressSpaces,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -97,13 +104,16 @@ impl Pipeline {
             kernel_symbols,
             stacks: Stacks::default(),
             tasks: tasks_of(&origin),
+            cgroups: Cgroups::default(),
             maps: Maps::new(objects),
             user_stacks: detail.user_stacks,
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            queues: Queues::default(),
             lives: Lives::new(recorded),
             apart: recorded::apart(&origin),
+            spaces: AddressSpaces::default(),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -140,6 +150,11 @@ impl Pipeline {
         self.stream.spare_buffer()
     }
 
+    /// Whether the recording says in which cgroups tasks were.
+    pub fn has_cgroups(&self) -> bool {
+        self.stages.origin.has_cgroups()
+    }
+
     /// Waits that ended so far.
     pub fn waits(&self) -> u64 {
         self.stages.correlate.counts().ended
@@ -159,17 +174,17 @@ impl Pipeline {
 
     /// The answer to `query` from what was pushed so far.
     pub fn report(&self, query: &Query) -> Report {
-        report::build(&self.sources(self.stages.tables.waits()), query)
+        report::build(&self.sources(None), query)
     }
 
     /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
     pub fn paths(&self, query: &PathQuery) -> Paths {
-        report::paths(&self.sources(self.stages.tables.waits()), query)
+        report::paths(&self.sources(None), query)
     }
 
     /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
     pub fn tree(&self, query: &TreeQuery) -> Tree {
-        report::tree(&self.sources(self.stages.tables.waits()), query)
+        report::tree(&self.sources(None), query)
     }
 
     /// The slices of time that the history of rows speaks of; none unless waits are kept by time.
@@ -178,8 +193,8 @@ impl Pipeline {
         timeline.map_or(Vec::new(), |timeline| timeline.slices().map(|s| s.range).collect())
     }
 
-    /// Books and counts, with the waits that a question is about.
-    fn sources<'a>(&'a self, waits: &'a HashMap<CellKey, WaitStat>) -> Sources<'a> {
+    /// Books and counts; `part`: the waits that a question is about, where those are not all.
+    fn sources<'a>(&'a self, part: Option<&'a HashMap<CellKey, WaitStat>>) -> Sources<'a> {
         let stages = &self.stages;
         let unreadable =
             self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
@@ -191,9 +206,10 @@ impl Pipeline {
             objects: stages.maps.objects(),
             symbolizer: &stages.symbolizer,
             tasks: &stages.tasks,
+            cgroups: &stages.cgroups,
             attribution: &stages.attribution,
             tables: &stages.tables,
-            waits,
+            part,
             counts: stages.correlate.counts(),
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,
@@ -206,7 +222,10 @@ impl Pipeline {
             switches: stages.lives.is_some(),
             sched_missing: stages.apart.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
+            chains: stages.wakeups.as_ref().map(Wakeups::chains),
+            spaces: &stages.spaces,
             copies: stages.copies.as_ref().map_or(0, Copies::found),
+            not_queued: stages.queues.untracked(),
         }
     }
 }
@@ -227,6 +246,10 @@ impl Stages {
         if self.apart.is_late(event) {
             return;
         }
+        if let Some(cgroup) = event.cgroup {
+            let id = event.body.who().map(|who| who.task).or(self.tasks.id_of(event.tid));
+            id.into_iter().for_each(|id| self.tasks.in_cgroup(id, cgroup));
+        }
         self.take_body(event);
         self.apart.read(event);
     }
@@ -243,6 +266,7 @@ impl Stages {
             kernel,
             attribution,
             wakeups,
+            queues,
             tables,
             ..
         } = self;
@@ -263,7 +287,8 @@ impl Stages {
                 let mut over = Vec::new();
                 correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| over.push(o));
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 over.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::ContentionEnd(end) => {
@@ -271,7 +296,8 @@ impl Stages {
                     return correlate.outside();
                 }
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -291,44 +317,31 @@ impl Stages {
                 let mut taken = None;
                 correlate.sample(at, &sample, stack, tasks, &mut |o| taken = Some(o));
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
+            Body::ContendedRelease(release) => self.take_release(at, &release),
+            Body::MmapLock(lock) => self.take_mmap_lock(at, &lock),
             _ => self.take_sideband(event),
         }
     }
 
-    /// A waking matters when it hands over the lock that the woken task waits for.
-    fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
-        let woken = waking.woken;
-        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
-        let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let Some(wakeups) = wakeups else { return };
-        if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
-            return;
-        }
-        let stack = stacks.intern_kernel(waking.chain.kernel);
-        let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
-        let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
-        let kind = release.kind;
-        let waker = waking.who.task;
-        let by = Releaser { task: tasks.mention(waker, at.pid, at.tid), stack, kind };
-        if let Some(hold) =
-            wakeups.hand_over(waking.woken, &Waking { time: at.time, waker, by, wait })
-        {
-            tables.add_hold(&hold, attribution);
-        }
-        if wakeups.is_full() {
-            wakeups.forget(correlate.sleeping_waits());
+    fn take_mmap_lock(&mut self, at: Moment, event: &MmapLock<'_>) {
+        let inside = self.tables.filter().time.contains(at.time);
+        if inside && self.tasks.in_target(event.who.task, at.pid, at.tid) {
+            self.spaces.mmap_lock(at.time, at.pid, event);
         }
     }
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
+        self.spaces.apply(event);
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
+            Body::Cgroup(cgroup) => self.cgroups.learn(cgroup.id, cgroup.path),
             Body::Comm(comm) => {
                 self.tasks.comm(comm.pid, comm.tid, comm.name);
                 let is_now = comm.exec && at.time.0 != 0;
@@ -380,10 +393,19 @@ impl Stages {
         let Some(task) = self.tasks.exit(change) else { return };
         self.life_ends(task, at);
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
     }
 
@@ -397,11 +419,20 @@ impl Stages {
             return self.correlate.doubt_switches();
         }
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         self.faults.lose(cpu, lost);
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.lost(cpu, time, &mut |o| sink.take(o));
     }
 
@@ -430,7 +461,9 @@ impl Stages {
             && let Some((from, to)) = self.time
         {
             let to = if to.0 == u64::MAX { Timestamp(u64::MAX) } else { time + to };
-            self.tables.set_time(TimeRange { from: time + from, to });
+            let range = TimeRange { from: time + from, to };
+            self.tables.set_time(range);
+            self.queues.set_time(range);
         }
         self.tables.see(time);
     }
@@ -438,11 +471,21 @@ impl Stages {
     fn finish(&mut self) {
         self.lives_end();
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.finish(&mut |o| sink.take(o));
+        sink.settle(Timestamp(u64::MAX));
         self.skid.iter_mut().for_each(Skid::finish);
     }
 }

@@ -77,7 +77,7 @@ fn words(stretches: &[Stretch]) -> String {
 #[test]
 fn records_of_a_task_become_stretches() {
     #[rustfmt::skip]
-    let cases: [(&str, &[At], &str); 24] = [
+    let cases: [(&str, &[At], &str); 25] = [
         ("a sleep lasts until the first waking",
          &[(0, 0, In), (10, 0, SleepsOn(STACK)), (30, 1, Waking), (35, 1, Waking), (40, 0, In), (50, 0, Exit)],
          "r 0-10, S 10-30, w 30-40, r 40-50"),
@@ -147,6 +147,9 @@ fn records_of_a_task_become_stretches() {
         ("a loss that nobody can place touches everything",
          &[(0, 0, In), (20, 1, Lost(None, 10)), (40, 0, In), (50, 0, Exit)],
          "r 0-10, r 40-50"),
+        ("a waking tells nothing of a task whose switches are not all recorded",
+         &[(0, 0, Stop), (5, 1, Waking), (9, 0, In), (10, 0, SleepsOn(STACK)), (11, 1, Waking), (20, 0, In)],
+         "S 10-11"),
         ("without records of switches only sleeps are known",
          &[(0, 0, In), (10, 0, Stop), (20, 0, SleepsOn(STACK)), (30, 1, Waking), (40, 0, In), (50, 0, SleepsOn(STACK)), (60, 1, Waking)],
          "r 0-10, S 20-30, S 50-60"),

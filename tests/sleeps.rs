@@ -87,8 +87,10 @@ fn rows(report: &Report) -> Vec<(String, &str, &str, u64, u64)> {
 
 fn page(report: &Report) -> String {
     let mut page = Vec::new();
-    Table { width: 250, ..Table::default() }.render(report, &mut page).unwrap();
-    String::from_utf8(page).unwrap()
+    Table { width: 250, ..Table::default() }
+        .render(report, &mut page)
+        .expect("writing to memory cannot fail");
+    String::from_utf8(page).expect("a page is UTF-8")
 }
 
 #[test]

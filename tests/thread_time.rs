@@ -119,8 +119,10 @@ fn parts(report: &Report) -> [u64; 6] {
 
 fn page(report: &Report) -> String {
     let mut page = Vec::new();
-    Table { width: 200, ..Table::default() }.render(report, &mut page).unwrap();
-    String::from_utf8(page).unwrap()
+    Table { width: 200, ..Table::default() }
+        .render(report, &mut page)
+        .expect("writing to memory cannot fail");
+    String::from_utf8(page).expect("a page is UTF-8")
 }
 
 const FSYNC: &str = "xlog_wait_on_iclog < xfs_log_force_seq < xfs_file_fsync";

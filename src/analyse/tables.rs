@@ -6,15 +6,16 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, fold};
+use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
+use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
 use super::timeline::{Slicing, Timeline};
-use crate::attribute::{Attribution, Facts};
-use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
+use crate::attribute::{Attribution, Facts, Standing};
+use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
-    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat,
+    Spun, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -65,15 +66,43 @@ pub struct CpuKey {
     pub task: Option<TaskRef>,
 }
 
+/// What a cell counts, and when.
+#[derive(Debug, Default)]
+struct Cell {
+    stat: WaitStat,
+    /// From the first begin to the last end.
+    seen: Option<TimeRange>,
+}
+
+impl Cell {
+    #[inline]
+    fn see(&mut self, from: Timestamp, to: Timestamp) {
+        let seen = self.seen.get_or_insert(TimeRange { from, to });
+        *seen = TimeRange { from: seen.from.min(from), to: seen.to.max(to) };
+    }
+
+    fn wait(&self) -> Nanos {
+        self.stat.wait()
+    }
+
+    fn merge(&mut self, other: &Cell) {
+        self.stat.merge(&other.stat);
+        if let Some(seen) = other.seen {
+            self.see(seen.from, seen.to);
+        }
+    }
+}
+
 /// Sums by key.
 #[derive(Debug, Default)]
 pub struct Tables {
     detail: Detail,
     filter: WaitFilter,
-    waits: HashMap<CellKey, WaitStat>,
+    waits: HashMap<CellKey, Cell>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    queues: QueueTable,
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
@@ -102,13 +131,32 @@ impl Tables {
             return;
         }
         let key = cell_key(wait, self.detail);
-        count_into(self.waits.entry(key).or_default(), wait, range, &phases);
+        let cell = self.waits.entry(key).or_default();
+        cell.see(wait.begin, wait.end);
+        count_into(&mut cell.stat, wait, range, &phases);
         if let Some(timeline) = &mut self.timeline {
             let first = self.span.map_or(wait.begin, |(first, _)| first.max(range.from));
             timeline.advance(first, wait.end.min(range.to), &site);
             timeline.add_wait(wait, key, range, &phases, &site);
         }
         self.make_room(site);
+    }
+
+    /// Counts whom the parts of a wait that was counted stood behind.
+    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || wait.outcome == Outcome::Uncertain {
+            return;
+        }
+        let mut behind = Behind::default();
+        for part in parts {
+            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+            behind.add(part.behind, wait.own_inside(inside));
+        }
+        if behind != Behind::default() {
+            let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+            cell.stat.behind.merge(behind);
+        }
     }
 
     /// Counts a CPU sample; one that waits for a lock unseen by the tracepoints enters the waits.
@@ -135,7 +183,9 @@ impl Tables {
                 task: TaskKey::Task(sample.task),
                 context: facts.context,
             };
-            self.waits.entry(key).or_default().spun.merge(one);
+            let cell = self.waits.entry(key).or_default();
+            cell.see(sample.time, sample.time);
+            cell.stat.spun.merge(one);
             if let Some(timeline) = &mut self.timeline {
                 let first = self.span.map_or(sample.time, |(first, _)| first);
                 timeline.advance(first.max(self.filter.time.from), sample.time, &site);
@@ -146,6 +196,16 @@ impl Tables {
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
         }
+    }
+
+    /// Adds what a queue did until it ran empty.
+    pub fn add_stretch(&mut self, stretch: &Busy) {
+        self.queues.add(stretch, self.filter.time, self.detail.cells);
+    }
+
+    /// What the queue of a lock did.
+    pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
+        self.queues.queues.get(key)
     }
 
     /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
@@ -184,6 +244,40 @@ impl Tables {
             }));
         }
         self.make_room_for_blame(attribution);
+    }
+
+    /// Counts a part of a piece that goes on to another than the piece's releaser, or may do so unseen.
+    pub fn add_through(&mut self, wait: &Wait, part: ChainPart, attribution: &Attribution) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait {
+            return;
+        }
+        let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+        let own = wait.own_inside(inside);
+        if part.cut {
+            self.blame.cut += own;
+        }
+        let ends_inside = range.contains(part.to);
+        if part.chain.is_none() || (own == Nanos::ZERO && !ends_inside) {
+            return;
+        }
+        let key = ThroughKey { waiter: cell_key(wait, self.detail), chain: part.chain };
+        let stat = self.blame.through.entry(key).or_default();
+        stat.own += own;
+        if ends_inside {
+            stat.add(part.to.since(part.from));
+        }
+        self.make_room_for_blame(attribution);
+    }
+
+    /// Charged waiting that goes on to another than its releaser, by waiter and chain, in no order.
+    pub fn through(&self) -> impl Iterator<Item = (&ThroughKey, &Stat)> {
+        self.blame.through.iter()
+    }
+
+    /// Charged time that may go on to another unseen, because a limit was reached.
+    pub fn cut(&self) -> Nanos {
+        self.blame.cut
     }
 
     /// Counts how long a releaser kept a lock while others waited for it.
@@ -297,8 +391,8 @@ impl Tables {
     }
 
     /// All cells, in no order.
-    pub fn waits(&self) -> &HashMap<CellKey, WaitStat> {
-        &self.waits
+    pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
+        self.waits.iter().map(|(key, cell)| (key, &cell.stat))
     }
 
     /// Waits by time, where they are kept so.
@@ -306,9 +400,14 @@ impl Tables {
         self.timeline.as_ref()
     }
 
+    /// From the first begin to the last end of the waits of a cell.
+    pub fn seen(&self, key: &CellKey) -> Option<TimeRange> {
+        self.waits.get(key)?.seen
+    }
+
     /// The cell of a key.
     pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
-        self.waits.get_key_value(key)
+        self.waits.get_key_value(key).map(|(key, cell)| (key, &cell.stat))
     }
 
     /// CPU samples by stack, in no order.
@@ -334,7 +433,8 @@ impl Tables {
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
         let by_time = self.timeline.as_ref().map_or(0, Timeline::folded);
-        self.folded + self.blame.folded + self.thread_times.folded() + by_time
+        let of_waits = self.folded + self.blame.folded + self.queues.folded;
+        of_waits + self.thread_times.folded() + by_time
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -356,8 +456,8 @@ impl Tables {
             return;
         }
         let parent = |key: CellKey| key.parent(&site);
-        let (limit, weight) = (self.detail.cells, WaitStat::wait);
-        self.folded += fold(&mut self.waits, limit, parent, weight, WaitStat::merge);
+        let limit = self.detail.cells;
+        self.folded += fold(&mut self.waits, limit, parent, Cell::wait, Cell::merge);
     }
 }
 

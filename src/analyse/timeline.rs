@@ -200,6 +200,7 @@ mod tests {
             nested: Nanos::ZERO,
             spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
+            writer_ahead: None,
             kernel_stack: StackId::EMPTY,
             user_stack: StackId::EMPTY,
         }

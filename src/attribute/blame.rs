@@ -13,7 +13,7 @@
 use super::site::{self, Site};
 use crate::correlate::KindSet;
 use crate::kernel::{KernelFrame, LockFunction, Role};
-use crate::model::{HandOverKind, LockKind};
+use crate::model::{HandOverKind, LockKind, Mode};
 
 /// A stack that hands a lock over when it wakes one of those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,15 @@ pub struct Release {
     pub kind: HandOverKind,
     /// Kinds of the lock code: the lock that is waited for must be one of them.
     pub kinds: KindSet,
+    /// How the lock was held that is released, where the code tells.
+    pub mode: Option<Mode>,
+}
+
+impl Release {
+    /// Nobody else can have held the lock: it is not one that readers share, or was not held so.
+    pub fn is_exclusive(&self) -> bool {
+        self.mode.is_some_and(|mode| mode != Mode::Read)
+    }
 }
 
 /// The lock code of a lock in which tasks sleep. Wakings hold spinlocks of their own.
@@ -42,11 +51,17 @@ pub(super) fn release(frames: &[KernelFrame]) -> Option<Release> {
     }
     let mut kinds = KindSet::default();
     let mut kind = HandOverKind::Release;
+    let mut mode = None;
     for row in from.iter().take_while(|frame| frame.lock_code).filter_map(sleeping_lock) {
         row.kind.into_iter().for_each(|kind| kinds.insert(kind));
+        mode = mode.or(row.mode);
         if !matches!(row.role, Role::Wake | Role::Release | Role::IrqOn) {
             kind = HandOverKind::PassOn;
         }
+        // rwsem_wake does not tell; the up_read or up_write that calls it does.
+        mode = mode.or(row.mode);
     }
-    Some(Release { site: site::find(from), kind, kinds })
+    // Who passes a lock on was let in itself: how it was held until then is not told by that.
+    let mode = mode.filter(|_| kind == HandOverKind::Release);
+    Some(Release { site: site::find(from), kind, kinds, mode })
 }

@@ -8,13 +8,14 @@ use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{By, Format, ReportArgs};
 use crate::cli::messages::Failure;
-use crate::render::{Csv, Folded, Json, Table};
+use crate::model::GroupBy;
+use crate::render::{Csv, Folded, Json, Table, Weight};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     match args.by {
         _ if args.tree => tree(args)?,
         By::Path => paths(args)?,
-        By::Site | By::Lock | By::Task | By::Releaser => waits(args)?,
+        By::Site | By::Lock | By::Task | By::Cgroup | By::Releaser => waits(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -25,17 +26,21 @@ fn waits(args: &ReportArgs) -> Result<(), Failure> {
         return Err(Failure::new(anyhow!("--raw speaks of CPU samples")).hint(by_path));
     }
     let query = args.query();
-    if query.by.is_blame() && (args.format == Format::Folded || args.stacks) {
-        let without = "lockprof report --blame --format json".to_owned();
-        return Err(Failure::new(anyhow!("rows of releasers have no stacks")).hint(without));
+    if query.by == GroupBy::Releaser && query.stacks {
+        let blame = "lockprof report --blame --format folded".to_owned();
+        return Err(Failure::new(anyhow!("rows of releasers have no stacks")).hint(blame));
     }
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;
+    if query.by == GroupBy::Cgroup && !pipeline.has_cgroups() {
+        return Err(input::no_cgroups());
+    }
     let report = pipeline.report(&query);
     match args.format {
         Format::Table => output::print(&table(args), &report),
         Format::Json => output::print(&Json, &report),
         Format::Csv => output::print(&Csv, &report),
+        Format::Folded if args.blame => output::print(&Folded { weight: Weight::Blame }, &report),
         Format::Folded => output::print(&Folded::default(), &report),
     }
 }
@@ -63,7 +68,7 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
     let (file, phases) = (output::file_argument(&args.input.file), args.phases);
-    Table { width, color, next: next(args), file, phases }
+    Table { width, color, next: next(args), file, phases, readers_writers: args.rw }
 }
 
 /// What to try next, with the file that was asked for.
@@ -72,9 +77,11 @@ fn next(args: &ReportArgs) -> Vec<String> {
     let report = |rest: &str| format!("lockprof report{file} {rest}");
     let graph = |rest: &str| format!("lockprof flamegraph{file} {rest}-o lockprof.svg");
     match args.by {
-        _ if args.blame => vec![report("--by releaser"), report("--by lock")],
+        _ if args.blame => vec![report("--by releaser"), graph("--blame ")],
         By::Site => vec![report("--by lock"), report("--stacks"), graph("")],
-        By::Lock | By::Task => vec![report("--by site"), report("--stacks"), graph("")],
+        By::Lock | By::Task | By::Cgroup => {
+            vec![report("--by site"), report("--stacks"), graph("")]
+        }
         By::Releaser => vec![report("--blame"), report("--by lock")],
         By::Path => vec![report("--by site"), graph("--weight cpu ")],
     }

@@ -113,6 +113,7 @@ impl RunStates {
     /// The task got a CPU.
     pub fn switch_in(&mut self, task: TaskId, at: Moment, out: &mut impl FnMut(Stretch)) {
         let cpu = at.cpu.unwrap_or(UNKNOWN_CPU);
+        let all_recorded = self.switch_ins;
         self.hear(task, at, out, |entry| {
             if entry.now == Now::In(RunState::Running) {
                 if entry.cpu == cpu {
@@ -121,7 +122,11 @@ impl RunStates {
                 // Its switch-out was not recorded.
                 entry.now = Now::Unknown;
             }
-            entry.settle_waking();
+            match entry.woken.take() {
+                // Some switches between the waking and this one may not be recorded.
+                Some(woken) if all_recorded => entry.settle_waking(woken),
+                _ => {}
+            }
             entry.cpu = cpu;
             Some(RunState::Running)
         });
@@ -358,14 +363,14 @@ impl Task {
 
     /// It comes to a CPU without a waking since it went to sleep, or since its state was unknown: the
     /// one before counts.
-    fn settle_waking(&mut self) {
-        match (self.now, self.woken.take()) {
-            (Now::In(RunState::Asleep(_)), Some(_)) => self.now = Now::In(RunState::Runnable),
-            (Now::Unknown, Some(woken)) => {
+    fn settle_waking(&mut self, woken: Timestamp) {
+        match self.now {
+            Now::In(RunState::Asleep(_)) => self.now = Now::In(RunState::Runnable),
+            Now::Unknown => {
                 self.now = Now::In(RunState::Runnable);
                 self.since = self.since.max(woken);
             }
-            _ => {}
+            Now::In(RunState::Running | RunState::Runnable) => {}
         }
     }
 

@@ -6,7 +6,9 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{Begin, Body, End, RawTask, SchedSwitch, SchedWaking};
+use super::event::{
+    Begin, Body, End, MmapLock, MmapLockStep, RawTask, Release, SchedSwitch, SchedWaking,
+};
 use super::reader::unsigned;
 use super::{DecodeError, RawChain};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
@@ -34,8 +36,10 @@ impl Place {
 enum Known {
     ContentionBegin { lock: Place, flags: Place },
     ContentionEnd { lock: Place, ret: Place },
+    ContendedRelease { lock: Place },
     SchedWaking { pid: Place },
     SchedSwitch { prev: Place, state: Place, next: Place },
+    MmapLock { step: MmapLockStep, mm: Place, write: Place, success: Option<Place> },
     Unknown,
 }
 
@@ -61,11 +65,20 @@ impl Tracepoint {
             "contention_end" if in_system("lock") => {
                 Known::ContentionEnd { lock: place("lock_addr")?, ret: place("ret")? }
             }
+            "contended_release" if in_system("lock") => {
+                Known::ContendedRelease { lock: place("lock_addr")? }
+            }
             "sched_waking" if in_system("sched") => Known::SchedWaking { pid: place("pid")? },
             "sched_switch" if in_system("sched") => Known::SchedSwitch {
                 prev: place("prev_pid")?,
                 state: place("prev_state")?,
                 next: place("next_pid")?,
+            },
+            name if in_system("mmap_lock") && mmap_lock_step(name).is_some() => Known::MmapLock {
+                step: mmap_lock_step(name)?,
+                mm: place("mm")?,
+                write: place("write")?,
+                success: place("success"),
             },
             _ => Known::Unknown,
         };
@@ -102,6 +115,11 @@ impl Tracepoint {
                 ret: ret.read(raw)? as i32,
                 chain,
             }),
+            Known::ContendedRelease { lock } => Body::ContendedRelease(Release {
+                who,
+                lock: LockAddr(lock.read(raw)?),
+                chain: chain.split(),
+            }),
             Known::SchedWaking { pid } => Body::SchedWaking(SchedWaking {
                 who,
                 woken: task(pid.read(raw)?),
@@ -113,9 +131,28 @@ impl Tracepoint {
                 next: task(next.read(raw)?),
                 chain: chain.split(),
             }),
+            Known::MmapLock { step, mm, write, success } => {
+                let got = success.map_or(Some(1), |success| success.read(raw))? != 0;
+                Body::MmapLock(MmapLock {
+                    who,
+                    mm: mm.read(raw)?,
+                    step: if got { step } else { MmapLockStep::NotAcquired },
+                    write: write.read(raw)? != 0,
+                    chain: chain.split(),
+                })
+            }
             Known::Unknown => Body::Tracepoint(event, who, chain.split()),
         })
     }
+}
+
+fn mmap_lock_step(name: &str) -> Option<MmapLockStep> {
+    Some(match name {
+        "mmap_lock_start_locking" => MmapLockStep::StartLocking,
+        "mmap_lock_acquire_returned" => MmapLockStep::Acquired,
+        "mmap_lock_released" => MmapLockStep::Released,
+        _ => return None,
+    })
 }
 
 #[inline]

@@ -22,12 +22,12 @@ impl Pipeline {
         let tables = &self.stages.tables;
         let (mut waits, range) = match (last, tables.timeline()) {
             (Some(length), Some(timeline)) => timeline.last(length),
-            _ => (tables.waits().clone(), None),
+            _ => (tables.waits().map(|(key, stat)| (*key, stat.clone())).collect(), None),
         };
         for wait in &lasting {
             self.add_lasting(wait, range.unwrap_or(TimeRange::ALL), &mut waits);
         }
-        (report::build(&self.sources(&waits), query), range)
+        (report::build(&self.sources(Some(&waits)), query), range)
     }
 
     /// Forgets what was counted; goes on counting.

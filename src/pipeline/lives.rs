@@ -35,6 +35,15 @@ struct Departure {
     left_in: Option<LockSleep>,
 }
 
+impl Departure {
+    /// The lock code that the stretch was spent in: asleep, or runnable from the switch-out on, because the
+    /// task was preempted or its waking in flight. What follows a sleep goes on with it.
+    fn lock(&self, stretch: &Stretch) -> Option<LockSleep> {
+        let at_once = stretch.from == self.time;
+        self.left_in.filter(|_| at_once || matches!(stretch.state, RunState::Asleep(_)))
+    }
+}
+
 /// The books of what tasks do.
 #[derive(Debug)]
 pub(super) struct Lives {
@@ -77,6 +86,12 @@ impl Lives {
     /// Switches are not recorded any more.
     pub(super) fn stop(&mut self, time: Timestamp) {
         self.states.stop(time);
+    }
+
+    /// How the task left its CPU when the stretch began.
+    fn departure(&self, stretch: &Stretch) -> Option<Departure> {
+        let departure = self.departures.get(&stretch.task).copied();
+        departure.filter(|known| stretch.from.since(known.time) < SAME_SWITCH)
     }
 
     fn depart(&mut self, task: TaskId, departure: Departure) {
@@ -162,7 +177,15 @@ impl Stages {
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
@@ -171,7 +194,7 @@ impl Stages {
         lives.departures.remove(&task);
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
     }
 
@@ -180,42 +203,56 @@ impl Stages {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
         };
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
     }
 
-    fn in_target(&mut self, task: TaskId) -> bool {
+    /// The entry of a task that belongs to the target.
+    fn of_target(&mut self, task: TaskId) -> Option<TaskRef> {
         let named = self.tasks.mention(task, 0, 0);
-        self.tasks.in_target(task, self.tasks.info(named).pid, 0)
+        let pid = self.tasks.info(named).pid;
+        self.tasks.in_target(task, pid, 0).then(|| self.tasks.refer(task, 0, 0))
     }
 
     fn take_stretch(&mut self, stretch: &Stretch) {
-        if !self.in_target(stretch.task) {
-            return;
-        }
-        let task = self.tasks.refer(stretch.task, 0, 0);
-        let departure =
-            self.lives.as_ref().and_then(|lives| lives.departures.get(&stretch.task)).copied();
+        let Some(task) = self.of_target(stretch.task) else { return };
+        let departure = self.lives.as_ref().and_then(|lives| lives.departure(stretch));
         let part = self.part(stretch, task, departure);
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
-        let lock = departure.and_then(|departure| departure.left_in);
+        let lock = departure.and_then(|departure| departure.lock(stretch));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
         };
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
     }
 
@@ -257,10 +294,7 @@ impl Stages {
         let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
         let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
         let (caller, user_stack) = (facts.site.caller, user);
-        if !self.in_target(task) {
-            return None;
-        }
-        let task = self.tasks.refer(task, 0, 0);
+        let task = self.of_target(task)?;
         Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack, asleep })
     }
 }

@@ -10,8 +10,11 @@ use crate::report::Row;
 /// A holder that ran for less than this share of what others waited is worth a line.
 const RAN: f64 = 0.9;
 
-/// With less of its time known than this, nothing is said of a holder.
+/// With less of its time known than this, nothing is said of the holder of a row.
 const KNOWN: f64 = 0.5;
+
+/// The same of all holders together.
+const KNOWN_OF_ALL: f64 = 0.1;
 
 /// What waiters did. `None` without records of switches: of spinlocks one knows without them.
 pub(crate) fn waiters(phases: &PhaseTimes) -> Option<String> {
@@ -34,7 +37,7 @@ pub(crate) fn waiters(phases: &PhaseTimes) -> Option<String> {
 /// What holders did meanwhile.
 pub(crate) fn holders(times: &HolderTimes) -> Option<String> {
     let HolderTimes { running, runnable, asleep, unknown } = *times;
-    if times.known() == Nanos::ZERO {
+    if times.known() == Nanos::ZERO || share(times.known(), times.total()) < KNOWN_OF_ALL {
         return None;
     }
     Some(shares(

@@ -7,6 +7,7 @@ use crate::model::Nanos;
 use crate::render::escape::visible;
 use crate::render::grid::{Cell, Column, Grid, Kind};
 use crate::render::paint::Paint;
+use crate::render::paragraph::shorten;
 use crate::render::units::{count, counted, percent, share, time, time_cell};
 use crate::report::{Instead, Report, SleepTime, ThreadTime, UserLock, waited};
 
@@ -14,6 +15,8 @@ use crate::report::{Instead, Report, SleepTime, ThreadTime, UserLock, waited};
 const SLEEPS_NAMED: usize = 3;
 /// One that has less of the sleep is not named.
 const SLEEP_NAMED: f64 = 0.05;
+/// Columns of a function's name in a sentence.
+const NAME_AT_MOST: usize = 40;
 /// User locks with less than this share of the thread time are not worth a table.
 const USER_LOCKS_SHOWN: f64 = 0.01;
 /// Rows of user locks, unless all rows are asked for.
@@ -45,10 +48,15 @@ fn sleeps(spent: &ThreadTime) -> String {
     let much = |sleep: &&SleepTime| share(sleep.sum.time, all) >= SLEEP_NAMED;
     let named = spent.sleeps.iter().filter(much).take(SLEEPS_NAMED);
     let said = named.map(|sleep| {
-        let function = sleep.function.as_deref().map_or("place not recorded".into(), visible);
+        let function = sleep.function.as_deref().map_or("place not recorded".into(), name);
         format!("{function} {}", time(sleep.sum.time))
     });
     said.collect::<Vec<_>>().join(", ")
+}
+
+/// A function's name in a sentence.
+fn name(function: &str) -> String {
+    shorten(&visible(function), NAME_AT_MOST)
 }
 
 /// What the time was instead, when locks are not the problem.
@@ -60,7 +68,7 @@ pub(super) fn verdict(spent: &ThreadTime) -> Option<String> {
         Instead::Ran => format!("the threads were on a CPU for {much} of their time"),
         Instead::NoCpu => format!("{off_cpu} could run and had no CPU"),
         Instead::UserLocks => format!("{off_cpu} waited for locks of user space (futex)"),
-        Instead::Slept(function) => format!("{off_cpu} slept in {}", visible(&function)),
+        Instead::Slept(function) => format!("{off_cpu} slept in {}", name(&function)),
     };
     Some(format!("kernel locks are not the problem: {instead}"))
 }

@@ -66,7 +66,7 @@ const CURSOR: &str = "move; in the timeline left and right move in time";
 const PAGES: &str = "move by a page";
 const ENDS: &str = "to the first, to the last row";
 const TABS: &str = "the screens: Hotspots, Paths, Timeline, the output of the command";
-const BY: &str = "rows by lock, call site, task, releaser";
+const BY: &str = "rows by lock, call site, task, releaser, cgroup";
 const SORT: &str = "sort by the column to the left, to the right";
 
 const RAW: &str = "Paths: samples as taken, or moved to where interrupts were off";
@@ -77,7 +77,7 @@ const RESET: &str = "while it runs: count from now on; the recording keeps every
 
 /// Every key.
 #[rustfmt::skip]
-pub const BINDINGS: [Binding; 35] = [
+pub const BINDINGS: [Binding; 36] = [
     line("?", &[Key::Char('?')], Action::Help, "this help", "help"),
     line("q Ctrl-C", &[Key::Char('q'), Key::Ctrl('c')], Action::Quit, "quit", "quit"),
     line("1 2 3 4", &[Key::Char('1')], Action::Go(Screen::Hotspots), TABS, ""),
@@ -95,10 +95,11 @@ pub const BINDINGS: [Binding; 35] = [
     line("Home End g G", &[Key::End, Key::Char('G')], Action::Last, ENDS, ""),
     line("Enter", &[Key::Enter], Action::Open, "all about the selected row", "detail"),
     line("Esc", &[Key::Esc, Key::Backspace], Action::Back, "back; drop filter and range of time", ""),
-    line("l s t r", &[Key::Char('l')], Action::By(GroupBy::Lock), BY, "rows by"),
-    line("l s t r", &[Key::Char('s')], Action::By(GroupBy::Site), BY, ""),
-    line("l s t r", &[Key::Char('t')], Action::By(GroupBy::Task), BY, ""),
-    line("l s t r", &[Key::Char('r')], Action::By(GroupBy::Releaser), BY, ""),
+    line("l s t r c", &[Key::Char('l')], Action::By(GroupBy::Lock), BY, "rows by"),
+    line("l s t r c", &[Key::Char('s')], Action::By(GroupBy::Site), BY, ""),
+    line("l s t r c", &[Key::Char('t')], Action::By(GroupBy::Task), BY, ""),
+    line("l s t r c", &[Key::Char('r')], Action::By(GroupBy::Releaser), BY, ""),
+    line("l s t r c", &[Key::Char('c')], Action::By(GroupBy::Cgroup), BY, ""),
     line("< >", &[Key::Char('<'), Key::Char(',')], Action::Sort(-1), SORT, "sort"),
     line("< >", &[Key::Char('>'), Key::Char('.')], Action::Sort(1), SORT, ""),
     line("i", &[Key::Char('i')], Action::Invert, "sort the other way round", ""),

@@ -6,14 +6,17 @@
 //! were made side by side.
 
 mod blame;
+mod cgroups;
 mod ending;
 mod file;
 mod hammer;
 mod machine;
+mod names;
 mod namespace;
 mod perf;
 mod phases;
 mod picture;
 mod screen;
+mod schedule;
 mod thread_time;
 mod threads;

@@ -73,27 +73,33 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn a_flood_of_switches_loses_no_contention_events() {
     let Some(machine) = Machine::with_tools_or_skip(&["stress-ng"]) else { return };
-    let mut flood = machine.command(["stress-ng", "--mutex", "4", "-t", "20", "--quiet"]);
+    let mut flood = machine.command(["stress-ng", "--mutex", "4", "-t", "120", "--quiet"]);
     let _flood = Running::start(&mut flood);
     std::thread::sleep(Duration::from_millis(300));
     machine.record(["-a", "-d", "6s", "--no-blame", "--no-phases", "--no-sleeps"]);
     let without = machine.report(&[]);
     machine.record(["-a", "-d", "6s"]);
     let report = machine.report(&[]);
-    let lost = |report: &Value| -> f64 {
+    let lost = |report: &Value| -> u64 {
         let lost = report["trust"]["lost"].as_array().unwrap();
-        lost.iter().map(|lost| number(&lost["records"])).sum()
+        lost.iter().map(|lost| lost["records"].as_u64().unwrap()).sum()
     };
-    let share = |report: &Value| lost(report) / number(&report["trust"]["records"]);
+    let share = |report: &Value| lost(report) as f64 / number(&report["trust"]["records"]);
     let switches = &report["trust"]["sched_until_ns"];
     say(&format!(
-        "lost {} of {} records with wakings and switches, which ended after {switches} ns, {} of \
-         {} without",
+        "lost {} of {} records, and {} of wakings and switches, which ended after {switches} ns; {} of \
+         {} without these",
         lost(&report),
         report["trust"]["records"],
+        report["trust"]["lost_sched"],
         lost(&without),
         without["trust"]["records"],
     ));
+    if report["trust"]["lost_sched"].is_null() {
+        return say(
+            "SKIPPED: these CPUs are too slow for a flood, or the recorder is quick enough",
+        );
+    }
     assert!(share(&report) <= share(&without) + 0.001, "{}", report["trust"]);
 }
 
@@ -105,14 +111,19 @@ fn the_flags_leave_out_what_they_say() {
         machine.record(flags.iter().chain(&hammer));
         machine.report(&["--by", "releaser"])
     };
-    let known = |report: &Value| number(&report["total"]["phases_ns"]["asleep"]) > 0.0;
+    let phase =
+        |report: &Value, name: &str| report["total"]["phases_ns"][name].as_f64().unwrap_or(0.0);
+    let known = |report: &Value| phase(report, "asleep") > 0.0 && phase(report, "runnable") > 0.0;
     let report = recorded(&[]);
     assert!(known(&report) && report["total"]["holder_ns"].is_object(), "{report}");
     assert!(number(&report["trust"]["charged_ns"]) > 0.0, "{report}");
     let report = recorded(&["--no-blame"]);
     assert!(known(&report) && report["trust"]["charged_ns"].is_null(), "{report}");
     let report = recorded(&["--no-phases"]);
-    assert!(!known(&report) && number(&report["trust"]["charged_ns"]) > 0.0, "{report}");
+    assert_eq!(phase(&report, "runnable"), 0.0, "{report}");
+    assert!(number(&report["trust"]["charged_ns"]) > 0.0, "{report}");
+    let report = recorded(&["--no-phases", "--no-sleeps"]);
+    assert_eq!(phase(&report, "asleep"), 0.0, "{report}");
     machine.record(["--cpu-only"].iter().chain(&hammer));
     let report = machine.report(&[]);
     assert_eq!(number(&report["trust"]["begins"]), 0.0);

@@ -7,15 +7,16 @@
 #[path = "../golden/mod.rs"]
 mod golden;
 
-use lockprof::correlate::Counts;
+use lockprof::analyse::PartTime;
+use lockprof::correlate::{Counts, SleepCounts};
 use lockprof::model::{
-    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
-    Uncharged, WaitStat,
+    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat, SortKey,
+    Spun, Stat, Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName, Trust,
+    BlameStack, ChainLink, ChainRow, ChargedName, CpuStack, Header, LockName, NameEvidence, Report,
+    Row, RowKey, SleepTime, Split, StackShare, TaskName, ThreadTime, Trust, UserLock, WaitChains,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -54,7 +55,9 @@ fn key() -> RowKey {
         wrappers: Vec::new(),
         lock: None,
         lock_addr: None,
+        lock_owner: None,
         task: None,
+        cgroup: None,
         releaser: None,
     }
 }
@@ -62,7 +65,7 @@ fn key() -> RowKey {
 pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: WaitStat) -> Row {
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
-    let splits = vec![Split { lock_type, stat: stat.clone() }];
+    let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
     Row { key, stat, splits, ..Row::default() }
 }
 
@@ -100,6 +103,8 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         user_locks: Vec::new(),
         total,
         rows,
+        chains: WaitChains::default(),
+        blame_stacks: Vec::new(),
         charged: Vec::new(),
         cpu_stacks: Vec::new(),
     }
@@ -223,7 +228,7 @@ pub(crate) fn stacks() -> Report {
 
 /// Locks: two address spaces, one of them with readers and writers.
 pub(crate) fn locks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
     report(
         GroupBy::Lock,
@@ -248,8 +253,40 @@ pub(crate) fn locks() -> Report {
 }
 
 /// Tasks: a thread, and threads of one name folded together.
+/// The same, and who waits behind whom.
+pub(crate) fn readers_writers() -> Report {
+    let mut report = locks();
+    let row = &mut report.rows[0];
+    for split in &mut row.splits {
+        let behind = &mut split.stat.behind;
+        let traced = split.stat.ended.own + split.stat.open_time;
+        let share = |percent: u64| Nanos(traced.0 / 100 * percent);
+        behind.writer = share(71);
+        match split.lock_type.mode {
+            Mode::Read => behind.queued_writer = share(20),
+            _ => behind.reader = share(24),
+        }
+        behind.woken = share(3);
+    }
+    row.queue = Some(QueueStat {
+        busy: Nanos(1_900_000_000),
+        readers: Nanos(800_000_000),
+        writers: Nanos(1_900_000_000),
+        most_readers: 12,
+        most_writers: 29,
+        convoys: 212,
+        convoy_waits: 1_030,
+        convoy_hand_overs: 900,
+        convoy_time: Nanos(1_800_000_000),
+        longest_waits: 88,
+        longest_time: Nanos(312_000_000),
+        doubtful: 0,
+    });
+    report
+}
+
 pub(crate) fn tasks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     report(
         GroupBy::Task,
         vec![
@@ -289,7 +326,7 @@ fn blame_of(name: &str) -> Report {
             releaser: Some(releaser),
             ..site_row(RWSEM_W, name, lock("mmap_lock", NameEvidence::Path), waits(&[])).key
         },
-        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone() }],
+        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
         stat,
         ..Row::default()
     };
@@ -308,7 +345,65 @@ fn blame_of(name: &str) -> Report {
     ];
     let mut report = report(GroupBy::Blame, rows);
     report.trust.charged = Some(Nanos(806_000_000));
+    report.chains = chains_of(name, &report.rows[0]);
+    report.blame_stacks = blame_stacks_of(name, &report.rows);
     report
+}
+
+/// The same rows as stacks.
+fn blame_stacks_of(name: &str, rows: &[Row]) -> Vec<BlameStack> {
+    let text = |frames: &[&str]| frames.iter().map(|f| f.to_string()).collect::<Vec<_>>();
+    let stack = |row: &Row| {
+        let charged = row.key.releaser.clone().expect("who is charged");
+        let release = ["up_write+0x98", name, "__x64_sys_mprotect+0x1f", "do_syscall_64+0x84"];
+        BlameStack {
+            lock_type: RWSEM_W,
+            lock: lock("mmap_lock", NameEvidence::Path),
+            kernel: text(&[name, "__x64_sys_mprotect+0x1b", "do_syscall_64+0x84"]),
+            user: text(&["mprotect+0xb", "grow_heap+0x5a", name]),
+            releaser: if row.is_uncharged() { Vec::new() } else { text(&release) },
+            charged,
+            wait: row.stat.wait(),
+        }
+    };
+    rows.iter().map(stack).collect()
+}
+
+/// Part of what the releaser of `row` is charged with goes on to another, and to a third.
+fn chains_of(name: &str, row: &Row) -> WaitChains {
+    let released = row.key.releaser.clone().expect("a releaser");
+    let waiter = RowKey { releaser: None, ..row.key.clone() };
+    let log = lock("log lock", NameEvidence::Path);
+    let disk = lock(&format!("mutex @ {name}"), NameEvidence::Caller);
+    let waited = |lock_type, lock| Some(site_row(lock_type, name, lock, waits(&[])).key);
+    let root = |tid| ChargedName::Releaser {
+        task: TaskName { comm: format!("{name}:7"), pid: tid, tid },
+        caller: Some("xlog_cil_push_work".into()),
+        wrappers: Vec::new(),
+        kind: HandOverKind::Release,
+    };
+    let link = |by, waited| ChainLink { by, waited };
+    let short = [link(released.clone(), waited(RWSEM_R, log.clone())), link(root(90), None)];
+    let long = [
+        link(released.clone(), waited(RWSEM_R, log)),
+        link(root(90), waited(MUTEX, disk)),
+        link(root(91), None),
+    ];
+    let chain = |links: &[ChainLink], groups| ChainRow {
+        waiter: waiter.clone(),
+        links: links.to_vec(),
+        stat: waits(groups).ended,
+    };
+    let roots = [(root(90), 240), (root(91), 20), (released, 546)];
+    let mut roots: Vec<_> =
+        roots.into_iter().map(|(root, ms)| (root, Nanos(ms * 1_000_000))).collect();
+    roots.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    WaitChains {
+        rows: vec![chain(&short, &[(120, 2_000_000)]), chain(&long, &[(10, 2_000_000)])],
+        via: [(row.key.clone(), Nanos(260_000_000))].into(),
+        roots,
+        cut: Nanos(3_000_000),
+    }
 }
 
 /// Nothing waited.
@@ -316,6 +411,62 @@ pub(crate) fn empty() -> Report {
     let mut empty = report(GroupBy::Site, Vec::new());
     empty.trust.counts = Counts::default();
     empty
+}
+
+/// Threads that wait for a log, and for locks of their own: hardly for locks of the kernel.
+pub(crate) fn threads() -> Report {
+    let row = site_row(
+        MUTEX,
+        "xlog_cil_commit",
+        lock("mutex @ xlog_cil_commit", NameEvidence::Caller),
+        waits(&[(40, 2_500_000)]),
+    );
+    let mut report = report(GroupBy::Site, vec![row]);
+    let log = ["xlog_wait_on_iclog", "xlog_force_lsn", "__flush_workqueue", "do_wait"];
+    report.thread_time = Some(thread_time(&log));
+    report.user_locks = vec![
+        user_lock("fs_mark", Some("main_loop"), &["__lll_lock_wait", "pthread_mutex_lock"]),
+        user_lock("fs_mark", None, &[]),
+    ];
+    report.trust.sleeps = Some(SleepCounts { waits: 2, sleeps: 7 });
+    report
+}
+
+/// Their names are hostile.
+pub(crate) fn hostile_threads() -> Report {
+    let mut report = threads();
+    report.thread_time = Some(thread_time(&HOSTILE));
+    report.user_locks =
+        HOSTILE.iter().map(|name| user_lock(name, Some(name), &[name, name])).collect();
+    report
+}
+
+fn thread_time(functions: &[&str]) -> ThreadTime {
+    let sleep = |(at, name): (u64, &&str)| SleepTime {
+        function: Some(name.to_string()),
+        sum: PartTime { count: 100, time: Nanos(9_000_000_000 / (1 + at)) },
+    };
+    ThreadTime {
+        threads: 9,
+        on_cpu: Nanos(1_200_000_000),
+        runnable: Nanos(2_050_000_000),
+        kernel_locks: Nanos(90_000_000),
+        user_locks: Nanos(1_000_000_000),
+        sleeps: (0..).zip(functions).map(sleep).collect(),
+        unknown: Nanos(31_000_000),
+        lock_wait: Nanos(100_000_000),
+        ..ThreadTime::default()
+    }
+}
+
+fn user_lock(comm: &str, caller: Option<&str>, wrappers: &[&str]) -> UserLock {
+    UserLock {
+        task: TaskName { comm: comm.into(), pid: 4711, tid: 0 },
+        caller: caller.map(str::to_owned),
+        wrappers: wrappers.iter().map(|name| name.to_string()).collect(),
+        entry: Some("__x64_sys_futex".into()),
+        stat: waits(&[(100, 4_000_000), (2, 50_000_000)]).ended,
+    }
 }
 
 /// Everything that can go wrong has gone wrong.
@@ -389,7 +540,7 @@ pub(crate) fn hostile() -> Report {
 /// Hostile names of tasks.
 pub(crate) fn hostile_tasks() -> Report {
     let stat = || waits(&[(5, 1_000_000)]);
-    let split = || vec![Split { lock_type: MUTEX, stat: stat() }];
+    let split = || vec![Split { lock_type: MUTEX, stat: stat(), hold: None }];
     report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
 }
 

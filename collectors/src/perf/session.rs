@@ -12,7 +12,9 @@
 //! CPU are in one order. The rings belong to events of their own: they outlive any task of the
 //! target, and poll never reports a hang-up for them.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -119,7 +121,7 @@ struct CpuRing {
 #[derive(Debug)]
 struct Instance {
     event: usize,
-    cpu: u32,
+    ring: usize,
     id: u64,
     fd: EventFd,
 }
@@ -149,6 +151,7 @@ impl Session {
             Scope::SystemWide { .. } => {
                 session.open_on(ANY)?;
             }
+            Scope::Cgroup { directory, .. } => session.open_on_cgroup(directory)?,
             Scope::Tasks { tasks, .. } => {
                 let mut opened = false;
                 for &task in tasks {
@@ -182,7 +185,7 @@ impl Session {
     fn open_everywhere(&mut self, plan: &Plan) -> Result<(), SessionError> {
         for event in (0..self.events.len()).filter(|&event| plan.events[event].everywhere) {
             for ring in 0..self.rings.len() {
-                match self.open_instance(event, ring, ANY) {
+                match self.open_instance(event, ring, (ANY, false)) {
                     Ok(instance) => self.instances.extend(instance),
                     Err(SessionError::Syscall(e))
                         if matches!(e.errno, libc::EACCES | libc::EPERM) =>
@@ -195,7 +198,7 @@ impl Session {
                 }
             }
         }
-        Ok(())
+        self.connect_from(0)
     }
 
     fn narrow(&mut self, plan: &Plan) {
@@ -207,15 +210,30 @@ impl Session {
         }
     }
 
-    /// Opens every event on every CPU for a task ([`ANY`]: for all). False when the task is gone.
+    /// Opens every event on every CPU for a cgroup.
+    fn open_on_cgroup(&mut self, directory: &Path) -> Result<(), SessionError> {
+        let opened = File::open(directory).map_err(|source| SyscallError {
+            call: format!("open of {}", directory.display()),
+            errno: source.raw_os_error().unwrap_or(libc::EIO),
+        })?;
+        // The kernel holds the cgroup, not the fd, once the events are open.
+        self.open_for(opened.as_raw_fd(), true).map(drop)
+    }
+
+    /// Opens every event on every CPU for a task ([`ANY`]: for all), and lets them write into their
+    /// rings once all are open. False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
+        self.open_for(task, false)
+    }
+
+    fn open_for(&mut self, task: i32, cgroup: bool) -> Result<bool, SessionError> {
         let before = self.instances.len();
         for event in 0..self.events.len() {
             if task != ANY && self.events[event].everywhere {
                 continue;
             }
             for ring in 0..self.rings.len() {
-                match self.open_instance(event, ring, task) {
+                match self.open_instance(event, ring, (task, cgroup)) {
                     Ok(instance) => self.instances.extend(instance),
                     Err(SessionError::Syscall(e)) if e.errno == libc::ESRCH => {
                         self.instances.truncate(before);
@@ -227,6 +245,7 @@ impl Session {
                 }
             }
         }
+        self.connect_from(before)?;
         Ok(true)
     }
 
@@ -235,34 +254,40 @@ impl Session {
         &self,
         event: usize,
         ring: usize,
-        task: i32,
+        (task, cgroup): (i32, bool),
     ) -> Result<Option<Instance>, SessionError> {
-        let CpuRing { cpu, owner, lane, .. } = &self.rings[ring];
+        let CpuRing { cpu, lane, .. } = &self.rings[ring];
         let spec = &self.events[event];
         if spec.lane != *lane {
             return Ok(None);
         }
-        let place = Place { task, cpu: *cpu as i32 };
+        let place = Place { task, cpu: *cpu as i32, cgroup };
         let fd = EventFd::open(&spec.attr, &spec.name, place)?;
         if let Some(filter) = &spec.filter {
             fd.set_filter(filter)?;
         }
-        fd.set_output(owner)?;
-        Ok(Some(Instance { event, cpu: *cpu, id: fd.id()?, fd }))
+        Ok(Some(Instance { event, ring, id: fd.id()?, fd }))
     }
 
-    /// Starts recording: sideband first, so that no sample is of a task never heard of. Not needed
-    /// with `enable_on_exec`.
+    /// Connects instances from that number on with the rings of their CPUs. What inherited them is
+    /// connected by that too, at the same moment: children write where the event they stem from does.
+    fn connect_from(&self, first: usize) -> Result<(), SessionError> {
+        let fresh = self.sideband_first(first);
+        Ok(fresh.into_iter().try_for_each(|i| i.fd.set_output(&self.rings[i.ring].owner))?)
+    }
+
+    /// Starts recording. Not needed with `enable_on_exec`.
     pub fn enable(&self) -> Result<(), SessionError> {
-        self.enable_from(0)
+        Ok(self.sideband_first(0).into_iter().try_for_each(|instance| instance.fd.enable())?)
     }
 
-    /// The same for instances from that number on.
-    pub(crate) fn enable_from(&self, first: usize) -> Result<(), SessionError> {
+    /// Instances from that number on in the order in which they are to start: sideband first, so that
+    /// no sample is of a task never heard of; the others in the order of the plan.
+    fn sideband_first(&self, first: usize) -> Vec<&Instance> {
         let fresh = self.instances.get(first..).unwrap_or_default();
         let is_sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
         let (sideband, samples): (Vec<_>, Vec<_>) = fresh.iter().partition(is_sideband);
-        Ok(sideband.iter().chain(&samples).try_for_each(|instance| instance.fd.enable())?)
+        [sideband, samples].concat()
     }
 
     /// Starts those events that count everything although the others count tasks.
@@ -387,10 +412,11 @@ impl Session {
     /// Samples lost so far, instances without a loss left out. Kernels before 6.0 do not count them.
     pub fn lost_counts(&self) -> Result<Vec<LostCount>, SessionError> {
         let mut counts = Vec::new();
-        for Instance { event, cpu, id, fd } in &self.instances {
+        for Instance { event, ring, id, fd } in &self.instances {
             let lost = fd.counts(&self.events[*event].attr)?.lost;
             if lost > 0 {
-                counts.push(LostCount { event: *event, id: *id, cpu: *cpu, lost });
+                let cpu = self.rings[*ring].cpu;
+                counts.push(LostCount { event: *event, id: *id, cpu, lost });
             }
         }
         Ok(counts)
@@ -431,7 +457,7 @@ fn open_ring(
     (cpu, lane): (u32, Lane),
     pages: usize,
 ) -> Result<CpuRing, SessionError> {
-    let place = Place { task: own_pid(), cpu: cpu as i32 };
+    let place = Place::task(own_pid(), cpu as i32);
     let owner = EventFd::open(&owner.attr, &owner.name, place)?;
     let page = rustix::param::page_size();
     let ring = Ring::map(owner.as_fd(), pages).map_err(|errno| match errno {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use hammer::{Hammer, HammerArgs};
-pub use record::RecordArgs;
+pub use record::{Collect, RecordArgs};
 pub use report::{By, FilterArgs, FlamegraphArgs, Format, InputArgs, ReportArgs, Sort, Weight};
 
 pub use screen::{TopArgs, TopFormat, TuiArgs};
@@ -41,6 +41,7 @@ Examples:
   lockprof record -- xfs_repair -n /dev/vdb1     record a command
   lockprof record -a -d 10                       record the whole machine for 10 seconds
   lockprof report --by lock                      which locks it waited for
+  lockprof explain mmap_lock                     what a lock protects, what relieves it
   lockprof flamegraph -o waits.svg               where it waited, as a picture
   lockprof doctor                                what is missing on this machine";
 
@@ -57,6 +58,8 @@ pub enum Command {
     Top(TopArgs),
     /// Draw the waits of a recording as a flame graph (SVG)
     Flamegraph(FlamegraphArgs),
+    /// Say what a lock protects and what relieves it
+    Explain(ExplainArgs),
     /// Print the events of a recording as text
     Script(ScriptArgs),
     /// Record a built-in workload for 5 seconds, report it, draw it
@@ -74,6 +77,14 @@ pub enum Command {
     /// Wait for a byte on a descriptor, then become a command
     #[command(name = EXEC_STUB, hide = true)]
     Exec(ExecArgs),
+}
+
+/// `explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// The lock, as reports name it; all locks are listed without a name
+    #[arg(value_name = "LOCK")]
+    pub name: Vec<String>,
 }
 
 /// `script`.

@@ -92,6 +92,7 @@ impl TopArgs {
         let by = match self.by {
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
+            By::Cgroup => GroupBy::Cgroup,
             By::Releaser => GroupBy::Releaser,
             By::Site | By::Path => GroupBy::Site,
         };
@@ -112,7 +113,7 @@ pub enum TopFormat {
 /// All that rows can be by, except the path of CPU samples.
 fn of_waits() -> impl clap::builder::TypedValueParser<Value = By> {
     use clap::builder::{PossibleValuesParser, TypedValueParser};
-    PossibleValuesParser::new(["site", "lock", "task", "releaser"])
+    PossibleValuesParser::new(["site", "lock", "task", "cgroup", "releaser"])
         .try_map(|name| By::from_str(&name, false))
 }
 

@@ -56,10 +56,10 @@ impl Machine {
         let origin = before::origin(&plan, &session, None, floor);
         let analysis =
             meanwhile_held(&mut session, || Analysis::start(&origin, detail, Some(mailbox)))?;
-        enable(&session, &plan)?;
+        let since = enable(&session, &plan)?;
         let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
         let first = before::records(&plan, &origin, &mut mappings);
-        let mut recorder = Recorder::new(session, None, Some(mappings));
+        let mut recorder = Recorder::new(session, None, Some(mappings)).since(since);
         analysis.listener().listen(recorder.begin(first)?);
         let (stop, stopped) = UnixStream::pair().context("cannot make a socket")?;
         let thread = spawn(recorder, stopped, analysis.listener())?;

@@ -41,7 +41,7 @@ impl Screened {
                 let console = Console::open(columns, lines.saturating_sub(FRAME));
                 Some(console.context("cannot make a terminal for the command")?)
             }
-            Target::Processes(_) | Target::System => None,
+            Target::Processes(_) | Target::Cgroup(_) | Target::System => None,
         };
         Ok(Some(Screened { mailbox: Arc::default(), console }))
     }

@@ -11,8 +11,8 @@ use super::hotspots::type_style;
 use super::names;
 use crate::model::{Nanos, WaitStat};
 use crate::render::paragraph::{columns, shorten};
-use crate::render::{cells, units};
-use crate::report::{Report, Row, RowKey};
+use crate::render::{cells, explain, units};
+use crate::report::{Report, Row, RowKey, catalogue};
 
 /// Columns of a bar.
 const BAR: usize = 30;
@@ -28,7 +28,14 @@ pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Lin
         return vec![Line::from("   this row is gone: Esc goes back")];
     };
     let page = Page { report: &snapshot.report, row, theme, width };
-    let parts = [page.title(), page.phases(), page.histogram(), page.paths(), page.tasks()];
+    let parts = [
+        page.title(),
+        page.phases(),
+        page.histogram(),
+        page.paths(),
+        page.tasks(),
+        page.catalogue(),
+    ];
     let mut lines = Vec::new();
     for part in parts.into_iter().filter(|part| !part.is_empty()) {
         lines.extend(part);
@@ -220,7 +227,7 @@ impl Page<'_> {
         for pair in pairs {
             let name = match is_releaser {
                 true => waiter(pair),
-                false => cells::charged(pair).text,
+                false => cells::charged(pair.key.releaser.as_ref()).text,
             };
             match sums.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, sum)) => *sum += pair.stat.wait(),
@@ -246,6 +253,18 @@ impl Page<'_> {
         lines.extend(tasks.iter().take(MOST).map(|(task, wait)| {
             self.bar(&shorten(&names::task(task), 18), units::share(*wait, all), self.theme.bar())
         }));
+        lines
+    }
+}
+
+impl Page<'_> {
+    /// What the catalogue knows of the lock.
+    fn catalogue(&self) -> Vec<Line<'static>> {
+        let known = self.row.key.lock.as_ref().and_then(|lock| catalogue::entry(&lock.name));
+        let Some(entry) = known else { return Vec::new() };
+        let mut lines = vec![self.heading("what is known of this lock")];
+        let text = explain::entry(entry, self.width.saturating_sub(4));
+        lines.extend(text.lines().map(|line| self.said(format!("   {line}"))));
         lines
     }
 }

@@ -74,7 +74,7 @@ impl Shape {
         let spark = if has_history && left >= 60 { left / 4 } else { 0 };
         let left = left - spark;
         let beside = match state.by {
-            GroupBy::Releaser | GroupBy::Blame => 0,
+            GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
             GroupBy::Site => left * 2 / 5,
             // Names before numbers: addresses and ids want room of their own.
             GroupBy::Lock if left < NAMES + 19 => 0,
@@ -101,6 +101,7 @@ impl Shape {
             GroupBy::Site => ("caller", "lock"),
             GroupBy::Lock => ("lock", "address"),
             GroupBy::Task => ("task", "pid/tid"),
+            GroupBy::Cgroup => ("cgroup", ""),
             GroupBy::Releaser | GroupBy::Blame => ("who let others wait", ""),
         };
         let balance = if self.by == GroupBy::Lock { "R|W" } else { "type" };

@@ -25,16 +25,17 @@ pub(in crate::tui) fn name(row: &Row) -> Name {
         (None, ..) => mostly(row).map_or("-".to_owned(), |lock_type| lock_type.to_string()),
     };
     let (name, beside) = if key.releaser.is_some() {
-        (cells::charged(row).text, String::new())
+        (cells::charged(key.releaser.as_ref()).text, String::new())
     } else if let Some(task) = &key.task {
         (visible(&task.comm).into_owned(), id(task))
+    } else if let Some(cgroup) = &key.cgroup {
+        (visible(cgroup).into_owned(), String::new())
     } else if key.lock_type.is_some() {
         let lock = cells::lock_beside_caller(key);
         (cells::caller(key).text, visible(&lock).into_owned())
     } else {
-        let lock = key.lock.as_ref().map_or("-", |lock| &lock.name);
         let address = key.lock_addr.map_or(String::new(), |addr| addr.to_string());
-        (visible(lock).into_owned(), address)
+        (cells::lock_and_owner(key).text, address)
     };
     Name { lock_type, name, beside }
 }
