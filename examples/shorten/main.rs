@@ -7,7 +7,10 @@
 //! In: a finished perf.data of perf or lockprof. Out: the same file with the oldest records, about
 //! BYTES of them, as if recording had been stopped earlier. A moment is chosen, not a place in the
 //! file: there the rings of all CPUs stand one behind the other. Records without a time (what the
-//! recorder wrote itself) all stay. The sections behind the records move up; nothing else changes.
+//! recorder wrote itself) all stay. The symbols that lockprof stores are cut down to those that the
+//! records need (`symbols.rs`). Sections move up; nothing else changes.
+
+mod symbols;
 
 use std::error::Error;
 use std::fs;
@@ -18,8 +21,9 @@ use lockprof::model::Timestamp;
 use lockprof::recording::Reader;
 use lockprof_collectors::perf::record::RecordHeader;
 
-/// Bytes of the file header: where `data.size` and the feature bits stand in it, and their end.
-const DATA_SIZE: usize = 48;
+/// Where the file header says where attrs and records stand, and its feature bits.
+const ATTRS: usize = 24;
+const DATA: usize = 40;
 const FEATURES: Range<usize> = 72..104;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,12 +46,11 @@ fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
     let last = last_moment(&records, most);
     let kept = records.iter().filter(|record| record.time <= last);
     let kept: Vec<u8> = kept.flat_map(|record| &file[record.at.clone()]).copied().collect();
-    let mut short = file[..data.start].to_vec();
-    short[DATA_SIZE..DATA_SIZE + 8].copy_from_slice(&(kept.len() as u64).to_le_bytes());
-    let cut = (data.len() - kept.len()) as u64;
-    short.extend(kept);
-    short.extend(moved_up(file, data.end, cut)?);
-    Ok(short)
+    let short = replaced(file, data, &kept)?;
+    match symbols::stored(&short) {
+        Some(section) => replaced(&short, section, &symbols::needed(&short)?),
+        None => Ok(short),
+    }
 }
 
 /// When a record happened, and where it stands in the file.
@@ -87,18 +90,42 @@ fn last_moment(records: &[Record], most: usize) -> Timestamp {
     fits.last().map_or(Timestamp(0), |(time, _)| *time)
 }
 
-/// What stands behind the records: a table of feature sections, one `{offset, size}` for each bit of
-/// the header, and the sections themselves. Their offsets shrink.
-fn moved_up(file: &[u8], table: usize, cut: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+/// The file with `new` in place of the bytes at `old`: what says where something stands, or how long it is,
+/// follows. That is the header, the table of feature sections behind the records with an `{offset, size}`
+/// for each bit of the header, and lockprof's block of `{kind, offset, size}`.
+fn replaced(file: &[u8], old: Range<usize>, new: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut out = [file.get(..old.start).ok_or("cut")?, new, &file[old.end..]].concat();
+    let moved = |at: u64| match at >= old.end as u64 {
+        true => at - old.len() as u64 + new.len() as u64,
+        false => at,
+    };
+    let mut extents = vec![ATTRS, DATA];
+    let data = extent(file, DATA)?;
+    let table = moved(data.end as u64) as usize;
     let sections: u32 = file[FEATURES].iter().map(|byte| byte.count_ones()).sum();
-    let mut tail = file[table..].to_vec();
-    for entry in 0..sections as usize {
-        let offset = tail.get_mut(16 * entry..16 * entry + 8).ok_or("the table is cut")?;
-        let old = u64::from_le_bytes((&*offset).try_into()?);
-        // Sections in front of the records, of our own recordings, stay where they are.
-        if old >= table as u64 {
-            offset.copy_from_slice(&(old - cut).to_le_bytes());
-        }
+    extents.extend((0..sections as usize).map(|entry| table + 16 * entry));
+    extents.extend(symbols::block(file).map(|entry| entry + 8));
+    for at in extents {
+        let found = extent(&out, at)?;
+        let size = if found == old { new.len() } else { found.len() };
+        put(&mut out, at, moved(found.start as u64))?;
+        put(&mut out, at + 8, size as u64)?;
     }
-    Ok(tail)
+    Ok(out)
+}
+
+/// The range that an `{offset, size}` at `at` spells.
+fn extent(file: &[u8], at: usize) -> Result<Range<usize>, Box<dyn Error>> {
+    let word = |at: usize| -> Result<usize, Box<dyn Error>> {
+        let bytes = file.get(at..at + 8).ok_or("the file is cut")?;
+        Ok(u64::from_le_bytes(bytes.try_into()?) as usize)
+    };
+    let (offset, size) = (word(at)?, word(at + 8)?);
+    Ok(offset..offset.checked_add(size).ok_or("a section without an end")?)
+}
+
+fn put(file: &mut [u8], at: usize, value: u64) -> Result<(), Box<dyn Error>> {
+    let place = file.get_mut(at..at + 8).ok_or("the file is cut")?;
+    place.copy_from_slice(&value.to_le_bytes());
+    Ok(())
 }

@@ -1,0 +1,97 @@
+//! What came back from the guests of one kernel.
+//!
+//! In: the folder that `run.sh` left, `VERSION/` with `skipped` or with `events/` and `spin/`; in each of
+//! these `boot` (how it went), `steps` (name, exit status, seconds), `*.data`, `report-*.out` (what
+//! `lockprof report` said in the guest). Out: [`Booted`].
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::fault::Fault;
+use crate::recorded::Recorded;
+
+/// A command that a guest ran.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) status: i32,
+    pub(crate) seconds: f64,
+}
+
+/// One boot of a kernel: `events` or `spin`.
+pub(crate) struct Booted {
+    folder: PathBuf,
+    fault: Fault,
+    /// How long it took, or why it is not there.
+    pub(crate) seconds: Result<f64, String>,
+    pub(crate) steps: Vec<Step>,
+    read: RefCell<BTreeMap<String, Rc<Recorded>>>,
+}
+
+impl Booted {
+    /// The guest in `folder`.
+    pub(crate) fn of(folder: &Path) -> Booted {
+        let steps = fs::read_to_string(folder.join("steps")).unwrap_or_default();
+        Booted {
+            folder: folder.to_owned(),
+            fault: Fault::None,
+            seconds: seconds(folder),
+            steps: steps.lines().filter_map(step).collect(),
+            read: RefCell::default(),
+        }
+    }
+
+    /// The same, its recordings broken.
+    pub(crate) fn with(&self, fault: Fault) -> Booted {
+        Booted { fault, ..Booted::of(&self.folder) }
+    }
+
+    /// A recording, read once.
+    pub(crate) fn recorded(&self, name: &str) -> Result<Rc<Recorded>, String> {
+        if let Some(read) = self.read.borrow().get(name) {
+            return Ok(Rc::clone(read));
+        }
+        let file = self.folder.join(format!("{name}.data"));
+        let read = Rc::new(Recorded::read(&file, self.fault)?);
+        self.read.borrow_mut().insert(name.to_owned(), Rc::clone(&read));
+        Ok(read)
+    }
+
+    /// Names of its recordings.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let named = |step: &Step| step.name.strip_prefix("record-").map(str::to_owned);
+        self.steps.iter().filter_map(named).collect()
+    }
+
+    /// JSON that a step printed.
+    pub(crate) fn printed(&self, step: &str) -> Result<Value, String> {
+        let text = self.text(&format!("{step}.out"))?;
+        serde_json::from_str(&text).map_err(|error| format!("{step}: {error}"))
+    }
+
+    /// A file that it brought.
+    pub(crate) fn text(&self, name: &str) -> Result<String, String> {
+        let bytes = fs::read(self.folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn seconds(folder: &Path) -> Result<f64, String> {
+    let how = fs::read_to_string(folder.join("boot"));
+    let how = how.map_err(|error| format!("no boot: {error}"))?;
+    let booted = how.strip_prefix("booted ").and_then(|seconds| seconds.trim().parse().ok());
+    booted.ok_or_else(|| how.trim().to_owned())
+}
+
+fn step(line: &str) -> Option<Step> {
+    let mut words = line.split('\t');
+    let name = words.next()?.to_owned();
+    let status = words.next()?.parse().ok()?;
+    let seconds = words.next()?.parse().ok()?;
+    Some(Step { name, status, seconds })
+}

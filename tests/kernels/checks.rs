@@ -1,0 +1,212 @@
+//! What must hold of every kernel: one function a check.
+//!
+//! In: what is known of the kernel and what its guest brought. Out: a word for the table, or what is wrong.
+//! Guests share few real CPUs: shares, presence and order are checked, never rates.
+
+use lockprof::attribute::{CpuPath, PathRole};
+use lockprof::model::{LockKind, Mode};
+use lockprof::render::{Json, Renderer};
+use lockprof::report::{PathRow, Report, Row, Trust};
+use serde_json::Value;
+
+use crate::booted::Booted;
+use crate::expected::{Expected, MPROTECT};
+use crate::recorded::Recorded;
+
+/// What a check says.
+pub(crate) type Said = Result<String, String>;
+
+/// A check of a guest.
+pub(crate) struct Check {
+    /// Its line of the table.
+    pub(crate) name: &'static str,
+    /// Which guest it looks at.
+    pub(crate) guest: &'static str,
+    /// Whether there is something to check on this kernel.
+    pub(crate) applies: fn(&Expected) -> bool,
+    /// It.
+    pub(crate) run: fn(&Expected, &Booted) -> Said,
+}
+
+fn always(_: &Expected) -> bool {
+    true
+}
+
+/// All of them, in the order of the table.
+pub(crate) const CHECKS: [Check; 12] = [
+    Check { name: "every command ends well", guest: "events", applies: always, run: steps },
+    Check { name: "the rung is named", guest: "events", applies: always, run: rung },
+    Check { name: "mmap: rows", guest: "events", applies: always, run: mmap },
+    Check { name: "mmap, -a: rows", guest: "events", applies: always, run: all },
+    Check { name: "mmap, -p: rows", guest: "events", applies: always, run: pid },
+    Check { name: "directory: rows", guest: "events", applies: always, run: directory },
+    Check { name: "directory of XFS: rows", guest: "events", applies: always, run: xfs },
+    Check { name: "releasers", guest: "events", applies: has_releasers, run: releasers },
+    Check { name: "lock code is known", guest: "events", applies: always, run: known },
+    Check { name: "the host says the same", guest: "events", applies: always, run: same },
+    Check { name: "8 CPUs: every command ends well", guest: "spin", applies: always, run: steps },
+    Check { name: "8 CPUs: spinning by role", guest: "spin", applies: spins, run: spin },
+];
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}
+
+fn steps(_: &Expected, guest: &Booted) -> Said {
+    ensure(!guest.steps.is_empty(), || "no command was run".into())?;
+    for step in guest.steps.iter().filter(|step| step.status != 0) {
+        let said = guest.text(&format!("{}.err", step.name)).unwrap_or_default();
+        return Err(format!("{} ended with {}: {}", step.name, step.status, said.trim()));
+    }
+    Ok(format!("{} of {0}", guest.steps.len()))
+}
+
+fn rung(kernel: &Expected, guest: &Booted) -> Said {
+    let recorded = guest.recorded("mmap")?;
+    let rung = &recorded.by_site.trust.rung;
+    let wanted = if kernel.contention_events {
+        "contention events and CPU samples"
+    } else {
+        Trust::SAMPLES_ONLY
+    };
+    ensure(rung.starts_with(wanted), || format!("it says \"{rung}\""))?;
+    ensure(recorded.has_event("lock:contended_release") == kernel.contended_release, || {
+        format!("{:?}", recorded.events)
+    })?;
+    let release = guest.text("release")?;
+    let said = &recorded.by_site.header.kernel;
+    ensure(said == release.trim(), || format!("{said} is not {}", release.trim()))?;
+    Ok(if kernel.contention_events { "events" } else { "samples" }.into())
+}
+
+/// Share of the waiting that is for rwsems in such a mode, of such callers.
+fn share(report: &Report, mode: Mode, callers: &[&str]) -> f64 {
+    let wanted = |row: &&Row| {
+        let lock_type = row.key.lock_type;
+        lock_type.is_some_and(|found| found.kind == LockKind::Rwsem && found.mode == mode)
+            && row.key.caller.as_deref().is_some_and(|caller| callers.contains(&caller))
+    };
+    report.rows.iter().filter(wanted).map(|row| report.share(&row.stat)).sum()
+}
+
+fn first_rows(report: &Report) -> String {
+    let words = |row: &Row| {
+        let lock_type = row.key.lock_type.map(|found| found.to_string()).unwrap_or_default();
+        let share = 100.0 * report.share(&row.stat);
+        format!("{share:.0} % {lock_type} {}", row.key.caller.as_deref().unwrap_or("-"))
+    };
+    report.rows.iter().take(4).map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// The hammer's two sides at the top of the report, under their names, of the one lock.
+fn mmap_rows(kernel: &Expected, recorded: &Recorded, least: f64) -> Said {
+    let report = &recorded.by_site;
+    let of = |mode, caller| share(report, mode, &[caller]);
+    let (read, write) = (of(Mode::Read, kernel.mincore), of(Mode::Write, MPROTECT));
+    let rows = || first_rows(report);
+    ensure(read > 0.0, || format!("no rwsem:R {}: {}", kernel.mincore, rows()))?;
+    ensure(write > 0.0, || format!("no rwsem:W {MPROTECT}: {}", rows()))?;
+    ensure(read + write > least, || rows())?;
+    let first = report.rows.first().and_then(|row| row.key.lock.as_ref());
+    let named = first.is_some_and(|lock| lock.name == "mmap_lock");
+    ensure(named, || format!("the first lock is {first:?}: {}", rows()))?;
+    let rt = report.rows.first().is_some_and(|row| row.key.lock_type.is_some_and(|t| t.rt));
+    ensure(rt == kernel.rt, || format!("PREEMPT_RT is told wrongly: {}", rows()))?;
+    Ok(format!("R {:.0} % W {:.0} %", 100.0 * read, 100.0 * write))
+}
+
+fn mmap(kernel: &Expected, guest: &Booted) -> Said {
+    mmap_rows(kernel, &*guest.recorded("mmap")?, 0.5)
+}
+
+/// Whatever else the machine waited for, the hammer is most of it.
+fn all(kernel: &Expected, guest: &Booted) -> Said {
+    mmap_rows(kernel, &*guest.recorded("all")?, 0.4)
+}
+
+fn pid(kernel: &Expected, guest: &Booted) -> Said {
+    mmap_rows(kernel, &*guest.recorded("pid")?, 0.5)
+}
+
+fn directory_rows(kernel: &Expected, recorded: &Recorded) -> Said {
+    let report = &recorded.by_site;
+    let share = share(report, Mode::Write, kernel.directory);
+    ensure(share > 0.4, || first_rows(report))?;
+    Ok(format!("W {:.0} %", 100.0 * share))
+}
+
+fn directory(kernel: &Expected, guest: &Booted) -> Said {
+    directory_rows(kernel, &*guest.recorded("directory")?)
+}
+
+fn xfs(kernel: &Expected, guest: &Booted) -> Said {
+    directory_rows(kernel, &*guest.recorded("xfs")?)
+}
+
+fn has_releasers(kernel: &Expected) -> bool {
+    kernel.contention_events
+}
+
+fn releasers(_: &Expected, guest: &Booted) -> Said {
+    let recorded = guest.recorded("mmap")?;
+    let trust = &recorded.by_site.trust;
+    let charged = trust.charged.ok_or("wakings were not recorded")?;
+    let share = charged.0 as f64 / trust.wait.0.max(1) as f64;
+    ensure(share > 0.3, || format!("{:.0} % of the waiting has a releaser", 100.0 * share))?;
+    Ok(format!("{:.0} %", 100.0 * share))
+}
+
+/// No lock function of any recorded stack is missing in the table.
+fn known(_: &Expected, guest: &Booted) -> Said {
+    let mut functions = 0;
+    for name in guest.names() {
+        let recorded = guest.recorded(&name)?;
+        ensure(recorded.unknown.is_empty(), || format!("{name}: {:?}", recorded.unknown))?;
+        let unclassified = &recorded.paths.unclassified;
+        ensure(unclassified.is_empty(), || format!("{name}: {unclassified:?}"))?;
+        functions = functions.max(recorded.lock_code.len());
+    }
+    ensure(functions >= 4, || format!("{functions} functions of lock code in all stacks"))?;
+    Ok(format!("{functions} functions"))
+}
+
+/// What the guest's `report` printed is what this machine makes of the same file.
+fn same(_: &Expected, guest: &Booted) -> Said {
+    let mut rows = 0;
+    for name in guest.names() {
+        let there = guest.printed(&format!("report-{name}"))?;
+        let mut here = Vec::new();
+        let rendered = Json.render(&guest.recorded(&name)?.by_site, &mut here);
+        rendered.map_err(|error| error.to_string())?;
+        let here: Value = serde_json::from_slice(&here).map_err(|error| error.to_string())?;
+        for part in ["total", "rows"] {
+            ensure(there[part] == here[part], || {
+                format!("{name}: {part} there: {}, here: {}", there[part], here[part])
+            })?;
+        }
+        rows += here["rows"].as_array().map_or(0, Vec::len);
+    }
+    ensure(rows > 0, || "no rows".into())?;
+    Ok(format!("{rows} rows"))
+}
+
+fn spins(kernel: &Expected) -> bool {
+    !kernel.spins.is_empty()
+}
+
+/// CPU samples show the kernel's spinning functions, as spinning, where its events are blind.
+fn spin(kernel: &Expected, guest: &Booted) -> Said {
+    let recorded = guest.recorded("spin-directory")?;
+    let is_spin = |row: &&PathRow| matches!(row.path, CpuPath::Lock(PathRole::Spin, _));
+    let spinning: Vec<&PathRow> = recorded.paths.rows.iter().filter(is_spin).collect();
+    for wanted in kernel.spins {
+        let seen = spinning.iter().flat_map(|row| &row.parts);
+        let seen = seen.clone().any(|part| part.function == *wanted);
+        ensure(seen, || format!("{wanted} is in no sample"))?;
+    }
+    let untraced = recorded.by_site.total.spun;
+    ensure(untraced.samples > 0, || "no untraced spin".into())?;
+    let share = recorded.paths.of_role(PathRole::Spin).time.0 as f64
+        / recorded.paths.total.time.0.max(1) as f64;
+    Ok(format!("{:.0} % of CPU time", 100.0 * share))
+}

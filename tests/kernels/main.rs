@@ -1,0 +1,143 @@
+//! What lockprof recorded on real kernels under QEMU, and whether it is right.
+//!
+//! `run.sh` boots the kernels and calls `real_kernels` with LOCKPROF_KERNELS, the folder with what they
+//! brought; without it the test is skipped aloud. It prints a table of kernels and checks. When a check
+//! holds, it is tried again on the same recordings with something broken, where it has to fail.
+
+// Everything here is test code, the functions between the tests too.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../aloud/mod.rs"]
+mod aloud;
+mod booted;
+mod checks;
+mod expected;
+mod fault;
+mod recorded;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use booted::Booted;
+use checks::{CHECKS, Check};
+use expected::Expected;
+use table::{Cell, Table};
+
+/// The guests of one kernel, by name; an error where one is not there.
+struct Kernel {
+    version: String,
+    expected: &'static Expected,
+    events: Result<Booted, String>,
+    spin: Result<Booted, String>,
+}
+
+impl Kernel {
+    fn of(folder: &Path) -> Result<Kernel, String> {
+        let version = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        if let Ok(why) = fs::read_to_string(folder.join("skipped")) {
+            return Err(format!("{version}: {}", why.trim()));
+        }
+        let expected = expected::of(&version);
+        let expected = expected.ok_or_else(|| format!("{version}: it is not in the matrix"))?;
+        let guest = |name: &str| {
+            let guest = Booted::of(&folder.join(name));
+            match &guest.seconds {
+                Ok(_) => Ok(guest),
+                Err(why) => Err(format!("{version} {name}: {why}")),
+            }
+        };
+        Ok(Kernel { expected, events: guest("events"), spin: guest("spin"), version })
+    }
+
+    fn guest(&self, name: &str) -> Result<&Booted, &String> {
+        if name == "events" { self.events.as_ref() } else { self.spin.as_ref() }
+    }
+
+    fn cell(&self, check: &Check) -> Cell {
+        if !(check.applies)(self.expected) {
+            return Cell::NotHere;
+        }
+        match self.guest(check.guest) {
+            Ok(guest) => Cell::Said((check.run)(self.expected, guest)),
+            Err(_) => Cell::Skipped,
+        }
+    }
+
+    fn seconds(&self, guest: &str) -> Cell {
+        match self.guest(guest).map(|guest| guest.seconds.clone()) {
+            Ok(seconds) => Cell::Said(seconds.map(|seconds| format!("{seconds:.0} s"))),
+            Err(_) => Cell::Skipped,
+        }
+    }
+}
+
+/// Kernels in the order of the matrix, and those that are not there, with the reason.
+fn kernels(folder: &Path) -> (Vec<Kernel>, Vec<String>) {
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let place = |path: &Path| {
+        let version = path.file_name().and_then(|name| name.to_str());
+        expected::KERNELS.iter().position(|kernel| version == Some(kernel.version))
+    };
+    folders.sort_by_key(|path| (place(path).is_none(), place(path)));
+    let (mut kernels, mut skipped) = (Vec::new(), Vec::new());
+    for folder in folders {
+        match Kernel::of(&folder) {
+            Ok(kernel) => kernels.push(kernel),
+            Err(why) => skipped.push(why),
+        }
+    }
+    (kernels, skipped)
+}
+
+fn table(kernels: &[Kernel], mut skipped: Vec<String>) -> Table {
+    let guests = kernels.iter().flat_map(|kernel| [&kernel.events, &kernel.spin]);
+    skipped.extend(guests.filter_map(|guest| guest.as_ref().err().cloned()));
+    let mut lines: Vec<(String, Vec<Cell>)> = CHECKS
+        .iter()
+        .map(|check| (check.name.to_owned(), kernels.iter().map(|k| k.cell(check)).collect()))
+        .collect();
+    for (guest, name) in [("events", "4 CPUs: boot and all commands"), ("spin", "8 CPUs: the same")]
+    {
+        lines.push((name.to_owned(), kernels.iter().map(|kernel| kernel.seconds(guest)).collect()));
+    }
+    let columns = kernels.iter().map(|kernel| kernel.version.clone()).collect();
+    Table { columns, lines, skipped }
+}
+
+/// Checks that hold although something is broken that they are there to notice.
+fn blind(kernels: &[Kernel]) -> Vec<String> {
+    let mut blind = Vec::new();
+    for kernel in kernels {
+        let Ok(guest) = &kernel.events else { continue };
+        for (fault, names) in fault::NOTICED {
+            let broken = guest.with(fault);
+            let checks = CHECKS.iter().filter(|check| names.contains(&check.name));
+            for check in checks.filter(|check| (check.applies)(kernel.expected)) {
+                if let Ok(word) = (check.run)(kernel.expected, &broken) {
+                    let version = &kernel.version;
+                    blind.push(format!("{version}: {}: ok {word} with {fault:?}", check.name));
+                }
+            }
+        }
+    }
+    blind
+}
+
+#[test]
+fn real_kernels() {
+    let Some(folder) = std::env::var_os("LOCKPROF_KERNELS") else {
+        return aloud::skipped("LOCKPROF_KERNELS is not set: tests/kernels/run.sh boots kernels");
+    };
+    let (kernels, skipped) = kernels(Path::new(&folder));
+    let table = table(&kernels, skipped);
+    println!("\n{table}");
+    let failures = table.failures();
+    assert!(failures.is_empty(), "{} checks failed", failures.len());
+    let blind = blind(&kernels);
+    assert!(blind.is_empty(), "checks that notice nothing: {blind:#?}");
+    println!(
+        "each check fails on the same recordings with their symbols off, without wakings, or R and W swapped"
+    );
+}
