@@ -4,8 +4,10 @@
 //! the source reads a clock or a file: what a live screen shows and what a report says later are
 //! equal by construction.
 
+mod apart;
 mod events;
 mod faults;
+mod lives;
 mod recorded;
 mod sink;
 
@@ -14,7 +16,7 @@ use std::cell::RefCell;
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
 use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
@@ -27,8 +29,10 @@ use crate::stacks::Stacks;
 use crate::symbolize::Symbolizer;
 use crate::unwind::{Maps, Objects};
 
+use apart::Apart;
 pub use events::EventStream;
 pub use faults::Faults;
+use lives::Lives;
 use recorded::{attached, recorded, tasks_of};
 use sink::Sink;
 
@@ -53,6 +57,10 @@ struct Stages {
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// What tasks do between two switches; `None` in a recording without switches.
+    lives: Option<Lives>,
+    /// Records that come through rings of their own.
+    apart: Apart,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -90,6 +98,8 @@ impl Pipeline {
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            lives: Lives::new(recorded),
+            apart: recorded::apart(&origin),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -181,6 +191,9 @@ impl Pipeline {
             cpu_samples: stages.cpu_samples,
             skid: stages.skid.as_ref(),
             wakings: stages.wakeups.is_some(),
+            switches: stages.lives.is_some(),
+            sched_missing: stages.apart.missing(),
+            sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -189,7 +202,9 @@ impl Pipeline {
 impl Stages {
     #[inline]
     fn take(&mut self, event: &Event<'_>) {
+        let speaks_of_another = matches!(event.body, Body::Lost(_) | Body::Throttle);
         if let Some(copies) = &mut self.copies
+            && !speaks_of_another
             && copies.is_copy(event.tid, event.cpu, event.instance)
         {
             return;
@@ -197,17 +212,28 @@ impl Stages {
         if event.time.0 != 0 {
             self.see(event.time);
         }
-        self.take_body(event);
-        if let Some(wakeups) = &mut self.wakeups {
-            wakeups.read(event.cpu, event.time);
+        if self.apart.is_late(event) {
+            return;
         }
+        self.take_body(event);
+        self.apart.read(event);
     }
 
     #[inline]
     fn take_body(&mut self, event: &Event<'_>) {
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
-        let Stages { stacks, tasks, maps, correlate, kernel, attribution, wakeups, tables, .. } =
-            self;
+        let Stages {
+            stacks,
+            tasks,
+            maps,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            tables,
+            ..
+        } = self;
         let user_stacks = self.user_stacks;
         let mut stack_of = |chain: Callchain<'_>| StackPair {
             kernel: stacks.intern_kernel(chain.kernel),
@@ -222,14 +248,18 @@ impl Stages {
                     return correlate.outside();
                 }
                 let stack = stack_of(begin.chain);
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| sink.take(o));
+                let mut over = Vec::new();
+                correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| over.push(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                over.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::ContentionEnd(end) => {
                 if !tasks.in_target(end.who.task, at.pid, at.tid) {
                     return correlate.outside();
                 }
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -246,8 +276,11 @@ impl Stages {
                 let stack = stack_of(sample.chain);
                 let facts = attribution.facts(stack.kernel, kernel, stacks);
                 skids(if idle { Interrupted::Other } else { facts.interrupted(stack.kernel) });
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.sample(at, &sample, stack, tasks, &mut |o| sink.take(o));
+                let mut taken = None;
+                correlate.sample(at, &sample, stack, tasks, &mut |o| taken = Some(o));
+                let states = lives.as_ref().map(Lives::states);
+                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
             _ => self.take_sideband(event),
@@ -256,6 +289,8 @@ impl Stages {
 
     /// A waking matters when it hands over the lock that the woken task waits for.
     fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
+        let woken = waking.woken;
+        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
         let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
         let Some(wakeups) = wakeups else { return };
         if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
@@ -279,58 +314,91 @@ impl Stages {
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
-        let Stages {
-            stacks,
-            tasks,
-            correlate,
-            kernel,
-            attribution,
-            wakeups,
-            tables,
-            faults,
-            copies,
-            ..
-        } = self;
-        let (time, cpu) = (event.time, event.cpu);
+        let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
-            Body::Comm(comm) => tasks.comm(comm.pid, comm.tid, comm.name),
-            Body::Fork(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                tasks.fork(change);
-            }
-            Body::Exit(change) => {
-                copies.iter_mut().for_each(|copies| copies.forget(change.tid));
-                if let Some(task) = tasks.exit(change) {
-                    let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                    correlate.exit(task, cpu, time, &mut |o| sink.take(o));
+            Body::Comm(comm) => {
+                self.tasks.comm(comm.pid, comm.tid, comm.name);
+                let is_now = comm.exec && at.time.0 != 0;
+                if let (true, Some(task)) = (is_now, self.tasks.id_of(comm.tid)) {
+                    self.hear(|states, over| states.exec(task, at, &mut |s| over.push(s)));
                 }
             }
+            Body::Fork(change) => self.begin_life(at, change),
+            Body::Exit(change) => self.end_life(at, change),
             Body::Switch(switch) => {
-                if let Some(task) = tasks.id_of(event.tid) {
-                    correlate.seen(task, cpu, time, !switch.out);
+                if let Some(task) = self.tasks.id_of(event.tid) {
+                    self.correlate.seen(task, at.cpu, at.time, !switch.out);
                     if switch.out {
-                        wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
+                        self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(task));
                     }
+                    self.switched(task, at, (switch.out, switch.preempted));
                 }
             }
             Body::SchedSwitch(switch) => {
-                correlate.seen(switch.prev, cpu, time, false);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
-                correlate.seen(switch.next, cpu, time, true);
+                self.correlate.seen(switch.prev, at.cpu, at.time, false);
+                self.wakeups.iter_mut().for_each(|wakeups| wakeups.left(switch.prev));
+                self.correlate.seen(switch.next, at.cpu, at.time, true);
+                self.sched_switched(at, &switch);
             }
-            Body::Lost(lost) => {
-                faults.lose(cpu, lost);
-                wakeups.iter_mut().for_each(|wakeups| wakeups.lost(cpu, time));
-                let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
-                correlate.lost(cpu, time, &mut |o| sink.take(o));
-            }
-            Body::LostSamples(lost) => faults.lose_samples(lost),
-            Body::Throttle => faults.throttled += 1,
+            Body::Lost(lost) => self.lose(event, lost),
+            Body::LostSamples(lost) => self.faults.lose_samples(lost),
+            Body::Throttle if self.apart.is_meant(event) => self.end_apart(event.time),
+            Body::Throttle => self.faults.throttled += 1,
             Body::Ksymbol(symbol) if !symbol.unregister => {
-                kernel.add(symbol.addr, symbol.len, &String::from_utf8_lossy(symbol.name));
+                let name = String::from_utf8_lossy(symbol.name);
+                self.kernel.add(symbol.addr, symbol.len, &name);
             }
             _ => {}
+        }
+    }
+
+    fn begin_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        self.tasks.fork(change);
+        // perf makes such records up, without a time, of what is there before it begins.
+        let born = self.tasks.id_of(change.tid).filter(|_| at.time.0 != 0);
+        if let Some(task) = born {
+            self.hear(|states, over| states.born(task, at, &mut |s| over.push(s)));
+        }
+    }
+
+    fn end_life(&mut self, at: Moment, change: TaskChange) {
+        self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
+        let Some(task) = self.tasks.exit(change) else { return };
+        self.life_ends(task, at);
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
+    }
+
+    fn lose(&mut self, event: &Event<'_>, lost: u64) {
+        let (cpu, time) = (event.cpu, event.time);
+        let from = self.apart.lost_since(event);
+        self.lives.iter_mut().for_each(|lives| lives.lost(cpu, from));
+        self.wakeups.iter_mut().for_each(|wakeups| wakeups.lost(from, time));
+        if self.apart.is_meant(event) {
+            self.apart.lose(lost);
+            return self.correlate.doubt_switches();
+        }
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        self.faults.lose(cpu, lost);
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        correlate.lost(cpu, time, &mut |o| sink.take(o));
+    }
+
+    /// The recorder stopped wakings and switches: they came faster than it could take them.
+    fn end_apart(&mut self, time: Timestamp) {
+        if self.apart.end(time) {
+            self.lives.iter_mut().for_each(|lives| lives.stop(time));
+            self.wakeups.iter_mut().for_each(|wakeups| wakeups.lost(time, Timestamp(u64::MAX)));
+            self.correlate.doubt_switches();
         }
     }
 
@@ -356,8 +424,12 @@ impl Stages {
     }
 
     fn finish(&mut self) {
-        let Stages { stacks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let mut sink = Sink { kernel, stacks, attribution, wakeups, tables };
+        self.lives_end();
+        let Stages {
+            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+        } = self;
+        let states = lives.as_ref().map(Lives::states);
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
         self.skid.iter_mut().for_each(Skid::finish);
     }

@@ -101,6 +101,17 @@ proptest! {
     }
 
     #[test]
+    fn phases_add_up_to_the_time_in_which_threads_waited(
+        scenario in realistic(0..300),
+        hostile in arbitrary(0..200, later),
+    ) {
+        for records in [&scenario.records, &hostile] {
+            let report = report(&Reading::with_switches(), records, GroupBy::Task);
+            prop_assert_eq!(report.total.phases.total(), report.total.traced());
+        }
+    }
+
+    #[test]
     fn no_task_waits_longer_than_it_lives(scenario in realistic(0..300)) {
         let report = report(&Reading::with_switches(), &scenario.records, GroupBy::Task);
         for row in &report.rows {

@@ -2,7 +2,8 @@
 //!
 //! Equal: rows with their splits and stacks, totals, CPU stacks, and the sums of the trust header.
 //! `elapsed` and `threads` add up, and so differ from one recording, which also has the time between
-//! the two and counts a thread of both once. Locks must have the same names in both.
+//! the two and counts a thread of both once; so does the time of threads, which live on between the
+//! two. Locks must have the same names in both.
 
 mod streams;
 
@@ -73,6 +74,9 @@ proptest! {
             prop_assert_eq!(merged.header.elapsed, a.header.elapsed + b.header.elapsed);
             prop_assert_eq!(merged.header.threads, a.header.threads + b.header.threads);
             both.header = merged.header.clone();
+            let lives = |report: &Report| report.thread_time.as_ref().map(|time| time.total());
+            prop_assert_eq!(lives(&merged), Some(lives(&a).unwrap() + lives(&b).unwrap()));
+            both.thread_time = merged.thread_time.clone();
             prop_assert_eq!(&merged, &both);
         }
     }

@@ -9,7 +9,7 @@ use lockprof::report::Report;
 use reports::{assert_golden, text};
 use serde_json::Value;
 
-fn every_report() -> [(&'static str, Report); 10] {
+fn every_report() -> [(&'static str, Report); 12] {
     [
         ("sites", reports::sites()),
         ("stacks", reports::stacks()),
@@ -21,6 +21,8 @@ fn every_report() -> [(&'static str, Report); 10] {
         ("hostile tasks", reports::hostile_tasks()),
         ("blame", reports::blame()),
         ("hostile blame", reports::hostile_blame()),
+        ("threads", reports::threads()),
+        ("hostile threads", reports::hostile_threads()),
     ]
 }
 

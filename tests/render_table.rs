@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 fn table(width: usize) -> Table {
     let next = ["lockprof report --by lock", "lockprof flamegraph -o lockprof.svg"];
-    Table { width, color: false, next: next.map(String::from).into(), ..Table::default() }
+    Table { width, next: next.map(String::from).into(), ..Table::default() }
 }
 
 /// Lines from the titles of the columns to the end of the table.
@@ -29,6 +29,7 @@ fn every_kind_of_report_has_its_page() {
     assert_golden("locks-100.txt", &text(&table(100), &reports::locks()));
     assert_golden("tasks-100.txt", &text(&table(100), &reports::tasks()));
     assert_golden("blame-100.txt", &text(&table(100), &reports::blame()));
+    assert_golden("threads-100.txt", &text(&table(100), &reports::threads()));
     assert_golden("empty-100.txt", &text(&table(100), &reports::empty()));
     assert_golden("doubtful-100.txt", &text(&table(100), &reports::doubtful()));
 }
@@ -45,6 +46,8 @@ fn no_line_is_wider_than_the_terminal() {
         reports::hostile_tasks(),
         reports::blame(),
         reports::hostile_blame(),
+        reports::threads(),
+        reports::hostile_threads(),
     ];
     for (report, width) in all.iter().flat_map(|r| [80, 100, 140].map(|w| (r, w))) {
         for line in text(&table(width), report).lines() {

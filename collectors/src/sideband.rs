@@ -1,9 +1,8 @@
-//! The sideband: which tasks and kernel symbols come and go, and what runs where.
+//! The sideband: which tasks and kernel symbols come and go.
 //!
 //! In: what of it is wanted. Out: one dummy event, which never takes a sample. Always the last event
-//! of a plan. What it costs: a record for each fork, exit, exec and rename of a task; two of about 50
-//! bytes for each context switch; and, with [`Sideband::mmaps`], one of about 110 bytes for each
-//! executable mapping that is made or changed. That record is written while `mmap_lock` is held and
+//! of a plan. What it costs: a record for each fork, exit, exec and rename of a task; and, with
+//! [`Sideband::mmaps`], one of about 110 bytes for each executable mapping that is made or changed. That record is written while `mmap_lock` is held and
 //! makes an mprotect(2) of 1.8 us one of 2.6 us; and the kernel prepares it for every other mapping
 //! of every process on the machine too (0.2 us). So maps are read from `/proc` at the start and after
 //! each exec, and `mmaps` is for recordings whose user frames matter.
@@ -18,8 +17,6 @@ use crate::procfs::tracefs::{TracefsError, Tracepoints};
 pub struct Sideband {
     /// Executable mappings as they are made. Without it maps are known from `/proc` only.
     pub mmaps: bool,
-    /// Context switches.
-    pub switches: bool,
 }
 
 impl Collector for Sideband {
@@ -39,7 +36,6 @@ impl Collector for Sideband {
         // mmap2 is an option of mmap: it says in which form. Never mmap_data, which adds every
         // anonymous mapping.
         spec.attr.flags |= if self.mmaps { flag::MMAP | flag::MMAP2 } else { 0 };
-        spec.attr.flags |= if self.switches { flag::CONTEXT_SWITCH } else { 0 };
         Ok(vec![spec])
     }
 }
@@ -49,13 +45,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_and_switches_are_recorded_only_when_wanted() {
-        let flags = |mmaps, switches| {
-            Sideband { mmaps, switches }.events(&Tracepoints::default()).unwrap()[0].attr.flags
-        };
-        let maps = flag::MMAP | flag::MMAP2;
-        assert_eq!(flags(true, false) & !flags(false, false), maps);
-        assert_eq!(flags(false, true) & !flags(false, false), flag::CONTEXT_SWITCH);
-        assert_eq!(flags(true, true) & flag::MMAP_DATA, 0);
+    fn mappings_are_recorded_only_when_wanted() {
+        let flags =
+            |mmaps| Sideband { mmaps }.events(&Tracepoints::default()).unwrap()[0].attr.flags;
+        assert_eq!(flags(true) & !flags(false), flag::MMAP | flag::MMAP2);
+        assert_eq!(flags(true) & flag::MMAP_DATA, 0);
     }
 }

@@ -78,7 +78,7 @@ fn skip<T>(reason: &str) -> Option<T> {
     None
 }
 
-const SIDEBAND: Sideband = Sideband { mmaps: false, switches: false };
+const SIDEBAND: Sideband = Sideband { mmaps: false };
 
 /// Two threads that fight for the mutex of a pipe.
 struct PipeFight {

@@ -1,11 +1,14 @@
-//! Who is charged with waiting: sums by waiter and releaser, and how long each releaser held locks.
+//! Who is charged with waiting: sums by waiter and releaser, how long each releaser held locks, and where
+//! it slept meanwhile.
 //!
-//! In: the pieces of waits. Out: two bounded tables. When one is full the keys that count least are
+//! In: the pieces of waits. Out: three bounded tables. When one is full the keys that count least are
 //! merged into their parents; what is charged to anybody at all stays exact.
 //!
 //! ```text
 //!   waiter's user stack -> none   waiter -> any   releaser -> any   waiter's lock, stack, context as
 //!   in the table of waits   releaser's stack -> its site -> none
+//!
+//!   where a releaser slept: stack -> any, then as its hold
 //! ```
 
 use hashbrown::HashMap;
@@ -52,6 +55,15 @@ pub struct HoldKey {
     pub by: ReleaserKey,
 }
 
+/// Where somebody slept while others waited for a lock that it let go later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SleepKey {
+    /// Whose hold of which lock.
+    pub hold: HoldKey,
+    /// Kernel stack of the switch-out.
+    pub stack: StackKey,
+}
+
 /// Finds the site of a releaser's stack, or of a waiter's.
 pub(super) type SiteOf<'a> = &'a dyn Fn(StackId) -> Option<FunctionId>;
 
@@ -72,6 +84,13 @@ impl BlameKey {
             },
         }
         Some(key)
+    }
+
+    /// The holds that the pieces of this key were cut by; a folded key has lost its lock.
+    pub fn hold(self) -> Option<HoldKey> {
+        let CellKey { lock, lock_type, .. } = self.waiter;
+        let lock = lock.map(|addr| LockId { addr, kind: lock_type.kind });
+        Some(HoldKey { lock, by: self.releaser()? })
     }
 
     fn releaser(self) -> Option<ReleaserKey> {
@@ -106,11 +125,22 @@ impl HoldKey {
     }
 }
 
+impl SleepKey {
+    fn parent(self, site: SiteOf<'_>) -> Option<SleepKey> {
+        match self.stack {
+            StackKey::Stack(_) => Some(SleepKey { stack: StackKey::Folded, ..self }),
+            _ => Some(SleepKey { hold: self.hold.parent(site)?, ..self }),
+        }
+    }
+}
+
 /// The tables.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
     pub(super) pieces: HashMap<BlameKey, WaitStat>,
     pub(super) holds: HashMap<HoldKey, Stat>,
+    /// Waiting that passed while its holder slept.
+    pub(super) sleeps: HashMap<SleepKey, Nanos>,
     /// Keys that were merged into their parents.
     pub(super) folded: u64,
 }
@@ -125,6 +155,11 @@ impl Blame {
         if self.holds.len() > limit {
             let parent = |key: HoldKey| key.parent(releaser);
             self.folded += fold(&mut self.holds, limit, parent, |stat| stat.total, Stat::merge);
+        }
+        if self.sleeps.len() > limit {
+            let parent = |key: SleepKey| key.parent(releaser);
+            let add = |sum: &mut Nanos, time: &Nanos| *sum += *time;
+            self.folded += fold(&mut self.sleeps, limit, parent, |time| *time, add);
         }
     }
 }

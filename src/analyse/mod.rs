@@ -6,7 +6,9 @@
 mod blame;
 mod key;
 mod tables;
+mod thread_time;
 
-pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey};
+pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey};
 pub use key::{CellKey, StackKey, TaskKey};
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};
+pub use thread_time::{LifePiece, PartTime, ThreadKey, ThreadPart, ThreadTimes, UserLockKey};

@@ -6,13 +6,14 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, fold};
+use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
+use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
 use crate::attribute::{Attribution, Facts};
 use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, LockType, Nanos, Outcome, Spun, StackId, Stat, TaskRef, TimeRange, Timestamp, Wait,
-    WaitStat,
+    FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
+    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -70,6 +71,7 @@ pub struct Tables {
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
     folded: u64,
@@ -82,12 +84,17 @@ impl Tables {
         Tables { detail, filter, ..Tables::default() }
     }
 
-    /// Counts a wait.
+    /// Counts a wait. `phases`: what it was spent on inside a range of time.
     #[inline]
-    pub fn add_wait(&mut self, wait: &Wait, site: impl Fn(StackId) -> Option<FunctionId>) {
+    pub fn add_wait(
+        &mut self,
+        wait: &Wait,
+        phases: impl FnOnce(TimeRange) -> PhaseTimes,
+        site: impl Fn(StackId) -> Option<FunctionId>,
+    ) {
         let (range, full) = (self.filter.time, wait.full());
         let ends_inside = range.contains(wait.end);
-        let own = own_inside(wait, range);
+        let own = wait.own_inside(range);
         if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
             return;
         }
@@ -109,6 +116,9 @@ impl Tables {
                 }
                 stat.ended.own += own;
             }
+        }
+        if wait.outcome != Outcome::Uncertain {
+            stat.phases.merge(&phases(range));
         }
         self.make_room(site);
     }
@@ -145,15 +155,21 @@ impl Tables {
         }
     }
 
-    /// Charges a piece of a wait.
-    pub fn add_piece(&mut self, wait: &Wait, piece: &Piece, attribution: &Attribution) {
+    /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
+    /// which stacks that one slept.
+    pub fn add_piece(
+        &mut self,
+        (wait, piece): (&Wait, &Piece),
+        holder: impl FnOnce(TimeRange, &mut dyn FnMut(StackId, Nanos)) -> HolderTimes,
+        attribution: &Attribution,
+    ) {
         let range = self.filter.time;
         if wait.full() < self.filter.min_wait {
             return;
         }
         let inside = TimeRange { from: piece.from.max(range.from), to: piece.to.min(range.to) };
         let ends_inside = range.contains(piece.to);
-        let own = own_inside(wait, inside);
+        let own = wait.own_inside(inside);
         if own == Nanos::ZERO && !ends_inside {
             return;
         }
@@ -167,6 +183,13 @@ impl Tables {
         if ends_inside {
             stat.ended.add(piece.to.since(piece.from));
         }
+        if let Some(hold) = key.hold() {
+            let sleeps = &mut self.blame.sleeps;
+            stat.holder.merge(&holder(inside, &mut |stack, time| {
+                let key = SleepKey { hold, stack: StackKey::Stack(stack) };
+                *sleeps.entry(key).or_default() += time;
+            }));
+        }
         self.make_room_for_blame(attribution);
     }
 
@@ -179,9 +202,34 @@ impl Tables {
         }
     }
 
+    /// Counts a stretch of a thread's life.
+    pub fn add_life(&mut self, piece: &LifePiece) {
+        self.thread_times.add(piece, self.filter.time, self.detail.cells);
+    }
+
+    /// Counts a wait for a lock of user space.
+    pub fn add_user_lock(&mut self, key: UserLockKey, from: Timestamp, to: Timestamp) {
+        self.thread_times.add_user_lock(key, (from, to), self.filter.time, self.detail.cells);
+    }
+
+    /// The task ended.
+    pub fn end_life(&mut self, id: TaskId) {
+        self.thread_times.end(id);
+    }
+
+    /// Where the time of the threads went.
+    pub fn thread_times(&self) -> &ThreadTimes {
+        &self.thread_times
+    }
+
     /// Pieces of waits by waiter and releaser, in no order.
     pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
         self.blame.pieces.iter()
+    }
+
+    /// Where those slept who are charged with waiting, and how much of the waiting that was, in no order.
+    pub fn holder_sleeps(&self) -> impl Iterator<Item = (&SleepKey, &Nanos)> {
+        self.blame.sleeps.iter()
     }
 
     /// How long `key` kept a lock.
@@ -231,6 +279,11 @@ impl Tables {
         self.waits.iter()
     }
 
+    /// The cell of a key.
+    pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
+        self.waits.get_key_value(key)
+    }
+
     /// CPU samples by stack, in no order.
     pub fn cpu(&self) -> impl Iterator<Item = (&CpuKey, &Spun)> {
         self.cpu.iter()
@@ -253,7 +306,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded
+        self.folded + self.blame.folded + self.thread_times.folded()
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -286,7 +339,7 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
-        lock: Some(wait.lock),
+        lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }
@@ -295,21 +348,6 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
 fn releaser_key(by: Releaser) -> ReleaserKey {
     let Releaser { task, stack, kind } = by;
     ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
-}
-
-/// The wait's own time inside `range`: nested time is spread over the wait evenly, so that the parts
-/// of neighbouring ranges add up to the whole.
-#[inline]
-fn own_inside(wait: &Wait, range: TimeRange) -> Nanos {
-    let (own, full) = (wait.own(), wait.full());
-    if range == TimeRange::ALL || full == Nanos::ZERO {
-        return own;
-    }
-    let until = |moment: Timestamp| {
-        let part = moment.clamp(wait.begin, wait.end).since(wait.begin);
-        Nanos((u128::from(own.0) * u128::from(part.0) / u128::from(full.0)) as u64)
-    };
-    until(range.to).saturating_sub(until(range.from))
 }
 
 /// The type of lock that a sample waits for without a tracepoint having said so. Where the task has an

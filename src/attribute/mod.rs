@@ -7,9 +7,10 @@ mod blame;
 mod path;
 mod site;
 mod skid;
+mod sleep;
 
 use crate::kernel::{Kernel, KernelFrame, LockFunction};
-use crate::model::{Context, FunctionId, StackId};
+use crate::model::{Context, FunctionId, SleepOn, StackId};
 use crate::stacks::Stacks;
 
 pub use blame::Release;
@@ -35,6 +36,8 @@ pub struct Facts {
     pub context: Context,
     /// What a waking with this stack does to a lock; `None` when no lock code is at its end.
     pub release: Option<Box<Release>>,
+    /// On what a task sleeps that left its CPU with this stack.
+    pub sleeps_on: SleepOn,
 }
 
 impl Facts {
@@ -102,6 +105,7 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
         unclassified: own.iter().find(without_row).and_then(|frame| frame.function),
         context,
         release: blame::release(&own).map(Box::new),
+        sleeps_on: sleep::on(kernel, frames.get(..own.len()).unwrap_or(&[]), &own),
     }
 }
 

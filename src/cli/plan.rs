@@ -130,24 +130,24 @@ impl RecordPlan {
             system,
             target,
         };
-        let inherited = plan.cpus.len() * plan.events.len();
+        let inherited =
+            plan.cpus.len() * plan.events.iter().filter(|event| !event.everywhere).count();
         if inherited > plan.target.inherited_limit() {
             plan.follow_system_wide(&format!(
                 "{inherited} events on each thread would slow down their creation"
             ));
         }
-        plan.note_unseen_wakers();
         Ok(plan)
     }
 
-    fn note_unseen_wakers(&mut self) {
-        if !self.everything() && self.collectors.iter().any(|name| name == Sched.name()) {
-            self.notes.push(
-                "only wakings by the target were recorded: what other tasks released, kworkers \
-                 among them, is charged to nobody"
-                    .into(),
-            );
-        }
+    /// Says that wakings and switches of the target only are recorded: no more was allowed.
+    pub fn note_narrowed(&mut self) {
+        self.notes.push(
+            "the whole machine may not be traced by this user (CAP_PERFMON): wakers outside the target \
+             are not seen, and what they release is charged to nobody; states of holders outside it \
+             are unknown"
+                .into(),
+        );
     }
 
     /// Records everything and picks the target out later.
@@ -212,32 +212,39 @@ struct Collected {
 /// The events of all collectors that were asked for. A kernel without contention events (before
 /// Linux 5.19) still shows by its CPU samples where it spins.
 fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsError> {
-    let contention = Contention { no_spin: args.no_spin, perf_compat: args.perf_compat };
-    // Hand-overs need to know when tasks sleep. Without them switches would only tell more closely
-    // which waits a lost record may have touched, and where tasks yield all the time they are what
-    // fills the rings: system-wide, tasks outside the target included.
-    let sideband = Sideband { mmaps: false, switches: args.blame || !args.pid.is_empty() };
-    let mut collectors: Vec<Box<dyn Collector>> = vec![Box::new(contention)];
-    if args.blame {
-        collectors.push(Box::new(Sched));
+    let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
+    if !args.cpu_only {
+        let (no_spin, perf_compat) = (args.no_spin, args.perf_compat);
+        collectors.push(Box::new(Contention { no_spin, perf_compat }));
+        let (blame, phases, sleeps) = (!args.no_blame, !args.no_phases, !args.no_sleeps);
+        let sched = Sched { blame, phases, sleeps };
+        if !sched.is_empty() {
+            collectors.push(Box::new(sched));
+        }
     }
     if !args.no_cpu {
         let frequency = args.frequency as u32;
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
     }
-    collectors.push(Box::new(sideband));
+    collectors.push(Box::new(Sideband { mmaps: false }));
     let mut collected = Collected::default();
     for collector in collectors {
-        // Without begins nobody is known to wait whom a waking could let go.
-        if collector.name() == Sched.name() && collected.events.is_empty() {
-            continue;
-        }
         let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
             Err(TracefsError::NoTracepoint { name }) if !args.no_cpu => {
-                collected.notes.push(format!(
-                    "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by CPU \
-                     samples, sleeping waits are not"
-                ));
+                collected.notes.push(match collector.name() {
+                    Sched::NAME => format!(
+                        "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
+                         not seen"
+                    ),
+                    _ if !args.no_sleeps && !args.no_phases => format!(
+                        "this kernel has no {name} (Linux 5.19 and later have): waits are told by \
+                         where tasks sleep, spinning by CPU samples"
+                    ),
+                    _ => format!(
+                        "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by \
+                         CPU samples, sleeping waits are not"
+                    ),
+                });
                 continue;
             }
             formats => formats?,

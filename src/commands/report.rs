@@ -62,7 +62,8 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
-    Table { width, color, next: next(args), file: output::file_argument(&args.input.file) }
+    let (file, phases) = (output::file_argument(&args.input.file), args.phases);
+    Table { width, color, next: next(args), file, phases }
 }
 
 /// What to try next, with the file that was asked for.

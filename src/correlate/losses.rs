@@ -45,6 +45,11 @@ impl Losses {
         Losses { has_switches, ..Losses::default() }
     }
 
+    /// From here on nobody knows where tasks run: records of switches are missing.
+    pub(super) fn doubt_switches(&mut self) {
+        self.has_switches = false;
+    }
+
     pub(super) fn add(&mut self, cpu: Option<Cpu>) {
         self.count += 1;
         match cpu {

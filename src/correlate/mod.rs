@@ -2,16 +2,22 @@
 //!
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
 //! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
-//! with who let it end. State: the open waits, the book of tasks, what was lost where, and the
-//! hand-overs of the locks that are waited for.
+//! with who let it end. State: the open waits, the book of tasks, what was lost where, the hand-overs of
+//! the locks that are waited for, and what tasks did between two switches.
 
 mod copies;
 mod counts;
+mod gaps;
 mod losses;
 mod open;
 mod pairing;
+mod phases;
+mod rings;
+mod run_states;
 mod rwbase;
+mod sleeps;
 mod stack;
+mod stretch;
 mod tasks;
 mod waiting;
 mod wakeups;
@@ -20,6 +26,11 @@ pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
 pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
+pub use phases::{holder, phases};
+pub use rings::{RingId, Rings};
+pub use run_states::RunStates;
+pub use sleeps::{LockSleep, SleepCounts, Sleeps};
+pub use stretch::{Leaving, RunState, StateTimes, Stretch};
 pub use tasks::{TaskInfo, Tasks};
 pub use waiting::OpenWait;
 pub use wakeups::{Hold, LockId, Piece, PieceEnd, Releaser, Wakeups, Waking};

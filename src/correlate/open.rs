@@ -27,6 +27,10 @@ pub(super) struct Open {
     /// Flags of the latest phase.
     pub(super) flags: LockFlags,
     pub(super) begin: Timestamp,
+    /// When the latest phase began.
+    pub(super) phase_since: Timestamp,
+    /// Time in earlier phases of spinning.
+    pub(super) spun: Nanos,
     pub(super) nested: Nanos,
     /// Time of its own that the wait around it was told of.
     pub(super) given: Nanos,
@@ -70,6 +74,17 @@ impl Open {
         self.addr == other.addr && self.flags.spins() == other.flags.spins()
     }
 
+    /// The other phase begins.
+    pub(super) fn change_phase(&mut self, flags: LockFlags, time: Timestamp) {
+        self.spun = self.spun_until(time);
+        (self.flags, self.phase_since) = (flags, time);
+    }
+
+    fn spun_until(&self, time: Timestamp) -> Nanos {
+        let latest = time.since(self.phase_since);
+        self.spun + if self.flags.has(LockFlags::SPIN) { latest } else { Nanos::ZERO }
+    }
+
     pub(super) fn close(&self, end: Timestamp, outcome: Outcome) -> Wait {
         let outcome = if self.touched { Outcome::Uncertain } else { outcome };
         Wait {
@@ -81,6 +96,7 @@ impl Open {
             begin: self.begin,
             end: end.max(self.begin),
             nested: self.nested,
+            spun: self.spun_until(end),
             outcome,
             kernel_stack: self.kernel_stack,
             user_stack: self.user_stack,

@@ -35,8 +35,14 @@ const STATES_KEPT: usize = 1 << 14;
 /// What the recording can tell of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where tasks run: it has records of context switches.
+    /// When tasks leave their CPUs: it has records of context switches.
     pub switches: bool,
+    /// When tasks come to a CPU: it has records of all switches.
+    pub switch_ins: bool,
+    /// Where tasks go to sleep: it has `sched:sched_switch` with callchains.
+    pub sleeps: bool,
+    /// When waits begin: it has `lock:contention_begin`.
+    pub begins: bool,
     /// When waits end: it has `lock:contention_end`.
     pub ends: bool,
     /// Who wakes whom, and where: it has `sched:sched_waking` with callchains.
@@ -122,7 +128,7 @@ impl Correlate {
             states_limit: STATES_KEPT,
             has_ends: recorded.ends,
             no_spin: recorded.no_spin,
-            losses: Losses::new(recorded.switches),
+            losses: Losses::new(recorded.switch_ins),
             rwbase: Rwbase::default(),
             counts: Counts::default(),
             last: Timestamp(0),
@@ -170,6 +176,8 @@ impl Correlate {
             lock_type,
             flags: begin.flags,
             begin: at.time,
+            phase_since: at.time,
+            spun: Nanos::ZERO,
             nested: Nanos::ZERO,
             kernel_stack: stack.kernel,
             user_stack: stack.user,
@@ -288,6 +296,11 @@ impl Correlate {
         for open in rings.iter().filter_map(|ring| self.cpus.remove(ring)).flatten() {
             emit_cut(&open, time, &mut self.counts, out);
         }
+    }
+
+    /// Records of switches are missing: every later loss may touch every wait.
+    pub fn doubt_switches(&mut self) {
+        self.losses.doubt_switches();
     }
 
     /// EXIT: what the task still waits for stays open. `cpu`: where it ended, when that is known.

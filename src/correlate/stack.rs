@@ -127,7 +127,7 @@ pub(super) fn begin_in(
     if let Some(at) = same
         && opens[at].changes_phase(open.flags)
     {
-        opens[at].flags = open.flags;
+        opens[at].change_phase(open.flags, open.begin);
         counts.phases += 1;
         return;
     }

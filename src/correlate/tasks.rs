@@ -111,7 +111,11 @@ impl Tasks {
         let tid = self.learn(id, tid);
         let generation = self.named.get(&tid).map_or(0, |named| named.generation);
         match self.known.get(&id) {
-            Some(known) if known.generation == generation && known.tid == tid => known.task,
+            Some(known) if known.generation == generation && known.tid == tid => {
+                let task = known.task;
+                self.learn_process(task, pid);
+                task
+            }
             _ => self.enter(id, pid, tid, generation),
         }
     }
@@ -195,6 +199,14 @@ impl Tasks {
             // Outside the recorder's namespace, where another task has this number.
             None if self.namespaced => 0,
             None => id.0,
+        }
+    }
+
+    /// Who was spoken of before it did anything has no process until it does.
+    #[inline]
+    fn learn_process(&mut self, task: TaskRef, pid: i32) {
+        if let Some(info) = self.entries.get_mut(task.0 as usize).filter(|info| info.pid == 0) {
+            info.pid = pid.max(0);
         }
     }
 

@@ -19,7 +19,7 @@ use hashbrown::HashMap;
 
 use super::waiting::OpenWait;
 use crate::model::{
-    Cpu, HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
+    HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
     Uncharged, Wait,
 };
 
@@ -147,8 +147,6 @@ pub struct Wakeups {
     kept: usize,
     limit: usize,
     gaps: Vec<Gap>,
-    /// Last record of each ring.
-    rings: HashMap<Option<Cpu>, Timestamp>,
     /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
     switches: bool,
 }
@@ -162,24 +160,16 @@ impl Wakeups {
             kept: 0,
             limit: KEPT,
             gaps: Vec::new(),
-            rings: HashMap::new(),
             switches,
         }
     }
 
-    /// A record of a ring was read.
-    #[inline]
-    pub fn read(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        self.rings.insert(cpu, time);
-    }
-
-    /// LOST: the ring of `cpu` dropped records since the record before it.
-    pub fn lost(&mut self, cpu: Option<Cpu>, time: Timestamp) {
-        let from = self.rings.get(&cpu).copied().unwrap_or(Timestamp(0));
+    /// LOST: a ring dropped records between its record before and the one that says so.
+    pub fn lost(&mut self, from: Timestamp, to: Timestamp) {
         if self.gaps.len() >= GAPS_KEPT {
             self.gaps.remove(0);
         }
-        self.gaps.push(Gap { from, to: time });
+        self.gaps.push(Gap { from, to });
     }
 
     /// The task left its CPU.
@@ -246,16 +236,22 @@ impl Wakeups {
             out(Piece { from, to, end: self.end_of(from, to, hand_over.by) });
             from = to;
         }
-        if let Some(why) = tail.or((!inside.is_empty()).then_some(Uncharged::Own)) {
+        let own = || if self.is_gap(from, wait.end) { Uncharged::Lost } else { Uncharged::Own };
+        if let Some(why) = tail.or_else(|| (!inside.is_empty()).then(own)) {
             out(Piece { from, to: wait.end, end: PieceEnd::Uncharged(why) });
         }
     }
 
     fn end_of(&self, from: Timestamp, to: Timestamp, by: Releaser) -> PieceEnd {
-        match self.gaps.iter().any(|gap| gap.from < to && from < gap.to) {
+        match self.is_gap(from, to) {
             true => PieceEnd::Uncharged(Uncharged::Lost),
             false => PieceEnd::HandOver(by),
         }
+    }
+
+    /// Whether hand-overs may be missing.
+    fn is_gap(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.gaps.iter().any(|gap| gap.from < to && from < gap.to)
     }
 
     /// Whether it is time to [`Wakeups::forget`].
@@ -319,7 +315,7 @@ impl Lock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, LockType, Mode};
+    use crate::model::{Context, Cpu, LockType, Mode};
 
     const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
 
@@ -340,6 +336,7 @@ mod tests {
             begin: Timestamp(begin),
             end: Timestamp(end),
             nested: Nanos::ZERO,
+            spun: Nanos::ZERO,
             outcome: Outcome::Acquired,
             kernel_stack: StackId(2),
             user_stack: StackId::EMPTY,

@@ -15,7 +15,8 @@ pub struct Event<'a> {
     /// Thread in the recorder's pid namespace: 0 outside it, -1 while exiting.
     pub tid: i32,
     /// The id of the event's instance that wrote the record, one for each CPU and thread that it was
-    /// opened on; 0 when a sample does not say, and in all other records.
+    /// opened on; of LOST and THROTTLE records the one that they speak of; 0 when a sample does not say,
+    /// and in all other records.
     pub instance: u64,
     /// Where the record stands in the file.
     pub offset: u64,
@@ -54,7 +55,8 @@ pub enum Body<'a> {
     Lost(u64),
     /// Samples were lost.
     LostSamples(u64),
-    /// The kernel throttled an event.
+    /// An event was stopped: for a moment by the kernel, which throttles what comes too often, or for
+    /// good by the recorder.
     Throttle,
     /// A kind that is of no use here, or that nobody here knows.
     Other(u32),

@@ -148,6 +148,12 @@ impl Decoder {
             (event.pid, event.tid, event.cpu) = read_sample_id(layout, id);
         }
         event.body = read_other(header, Bytes(fields)).ok_or(DecodeError::Short)?;
+        // LOST: u64 id, lost. THROTTLE: u64 time, id, stream id.
+        event.instance = match header.kind {
+            kind::LOST => word(fields, 0).unwrap_or(0),
+            kind::THROTTLE => word(fields, 8).unwrap_or(0),
+            _ => 0,
+        };
         Ok(event)
     }
 }

@@ -41,6 +41,9 @@ pub enum Role {
     InterruptReturn,
     /// Scheduler code below a blocking frame: `schedule`, `schedule_preempt_disabled`.
     Schedule,
+    /// Waits for a futex: a lock of user space, which is told apart from locks of the kernel. No lock
+    /// code: a kernel lock that is asked for in it has it as its site.
+    Futex,
     /// perf, BPF and tracepoint code: the recorder's own cost.
     Recording,
 }
@@ -72,7 +75,7 @@ impl LockFunction {
             Role::Acquire | Role::Spin | Role::Block | Role::SpinBlock => true,
             Role::Wake | Role::Release | Role::Trylock => true,
             Role::IrqOn => self.kind.is_some(),
-            Role::Wrapper | Role::Schedule | Role::Recording => false,
+            Role::Wrapper | Role::Schedule | Role::Futex | Role::Recording => false,
             Role::Interrupt | Role::Softirq | Role::Nmi | Role::InterruptReturn => false,
         }
     }
@@ -90,6 +93,13 @@ impl LockFunction {
     /// Whether it is the end of a context switch, whose beginning is the previous task's.
     pub fn ends_switch(&self) -> bool {
         self.name == "finish_task_switch"
+    }
+
+    /// Whether it is where a task sleeps for a futex with priority inheritance: the rt-mutex that its
+    /// frames speak of stands for a lock of user space. (`kernel/locking/rtmutex_api.c`: called by
+    /// `kernel/futex/` only.)
+    pub fn waits_for_pi_futex(&self) -> bool {
+        self.name == "rt_mutex_wait_proxy_lock"
     }
 
     /// What the CPU does in the frames called by this one, when this one is where an interrupt or

@@ -162,6 +162,7 @@ fn role_of(word: &str) -> Option<Role> {
         "nmi" => Role::Nmi,
         "interrupt-return" => Role::InterruptReturn,
         "schedule" => Role::Schedule,
+        "futex" => Role::Futex,
         "recording" => Role::Recording,
         _ => return None,
     })
@@ -222,8 +223,10 @@ mod tests {
                 Some(_) => assert!(two_ways || row.kind.is_none(), "{}", row.name),
                 None => {}
             }
-            let place =
-                matches!(row.role, Role::Schedule | Role::Recording | Role::InterruptReturn);
+            let place = matches!(
+                row.role,
+                Role::Schedule | Role::Futex | Role::Recording | Role::InterruptReturn
+            );
             if place || row.interrupt().is_some() {
                 assert_eq!((row.kind, row.mode), (None, None), "{}", row.name);
             }

@@ -7,6 +7,12 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockAddr(pub u64);
 
+impl LockAddr {
+    /// Of a lock that no event names: waits for it are known by the sleeps of those who wait. The
+    /// kernel has none there.
+    pub const UNKNOWN: LockAddr = LockAddr(0);
+}
+
 impl fmt::Display for LockAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)

@@ -1,6 +1,6 @@
 //! What is counted for every key. One merge; shares, averages and quantiles are derived.
 
-use super::{Histogram, Nanos};
+use super::{Histogram, HolderTimes, Nanos, PhaseTimes};
 
 /// Ended waits: how many, how long, how spread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,6 +99,10 @@ pub struct WaitStat {
     pub uncertain_time: Nanos,
     /// Spinning that no tracepoint saw.
     pub spun: Spun,
+    /// What the traced time was spent on.
+    pub phases: PhaseTimes,
+    /// In pieces of waits: what those did who are charged with them.
+    pub holder: HolderTimes,
 }
 
 impl WaitStat {
@@ -112,6 +116,8 @@ impl WaitStat {
         self.uncertain += other.uncertain;
         self.uncertain_time += other.uncertain_time;
         self.spun.merge(other.spun);
+        self.phases.merge(&other.phases);
+        self.holder.merge(&other.holder);
     }
 
     /// What rows are sorted by: traced and spun together.

@@ -1,6 +1,6 @@
 //! A wait: one waiter, one lock, from `contention_begin` to `contention_end`.
 
-use super::{Context, Cpu, LockAddr, LockType, Nanos, StackId, TaskRef, Timestamp};
+use super::{Context, Cpu, LockAddr, LockType, Nanos, StackId, TaskRef, TimeRange, Timestamp};
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +36,8 @@ pub struct Wait {
     pub end: Timestamp,
     /// Time of waits nested in this one.
     pub nested: Nanos,
+    /// Time in phases of spinning: all of it for a spinlock.
+    pub spun: Nanos,
     /// How it ended.
     pub outcome: Outcome,
     /// Kernel part of the callchain of the begin.
@@ -49,6 +51,21 @@ impl Wait {
     #[inline]
     pub fn full(&self) -> Nanos {
         self.end.since(self.begin)
+    }
+
+    /// Its own time inside a range: nested time is spread over the wait evenly, so that the parts of
+    /// neighbouring ranges add up to the whole.
+    #[inline]
+    pub fn own_inside(&self, range: TimeRange) -> Nanos {
+        let (own, full) = (self.own(), self.full());
+        if range == TimeRange::ALL || full == Nanos::ZERO {
+            return own;
+        }
+        let until = |moment: Timestamp| {
+            let part = moment.clamp(self.begin, self.end).since(self.begin);
+            Nanos((u128::from(own.0) * u128::from(part.0) / u128::from(full.0)) as u64)
+        };
+        until(range.to).saturating_sub(until(range.from))
     }
 
     /// Without the waits nested in it: what totals add up, so that no second counts twice.

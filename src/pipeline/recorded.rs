@@ -4,6 +4,7 @@
 
 use lockprof_collectors::perf::attr::{flag, sample};
 
+use super::apart::Apart;
 use crate::correlate::{Recorded, Tasks};
 use crate::recording::{EventDesc, Origin, RecordedTarget};
 
@@ -13,8 +14,16 @@ pub(super) fn recorded(origin: &Origin) -> Recorded {
         event.format.as_ref().is_some_and(|format| format.name == tracepoint)
     };
     let any = |wanted: &dyn Fn(&EventDesc) -> bool| origin.events.iter().any(wanted);
+    let switch_records = any(&|e| e.attr.has(flag::CONTEXT_SWITCH));
+    let switches = switch_records || any(&|e| is(e, "sched_switch"));
+    // `record` asks for those to sleep only. perf's events on a command follow its tasks: a task comes
+    // to a CPU in the record of the one that leaves it.
+    let of_machine = |e: &EventDesc| is(e, "sched_switch") && !e.attr.has(flag::ENABLE_ON_EXEC);
     Recorded {
-        switches: any(&|e| e.attr.has(flag::CONTEXT_SWITCH) || is(e, "sched_switch")),
+        switches,
+        switch_ins: switch_records || origin.settings.is_none() && any(&of_machine),
+        sleeps: any(&|e| is(e, "sched_switch") && e.attr.samples(sample::CALLCHAIN)),
+        begins: any(&|e| is(e, "contention_begin")),
         ends: any(&|e| is(e, "contention_end")),
         wakings: any(&|e| is(e, "sched_waking") && e.attr.samples(sample::CALLCHAIN)),
         no_spin: origin.settings.as_ref().is_some_and(|settings| settings.no_spin),
@@ -42,4 +51,38 @@ pub(super) fn attached(origin: &Origin) -> bool {
         !settings.followed_system_wide
             && matches!(settings.target, RecordedTarget::Processes { .. })
     })
+}
+
+/// The events whose records come through rings of their own.
+pub(super) fn apart(origin: &Origin) -> Apart {
+    let indexes = origin.settings.iter().flat_map(|settings| &settings.own_ring);
+    let events: Vec<&EventDesc> =
+        indexes.filter_map(|&index| origin.events.get(index as usize)).collect();
+    let switches = events.iter().any(|event| event.attr.has(flag::CONTEXT_SWITCH));
+    Apart::of(events.iter().flat_map(|event| event.ids.iter().copied()).collect(), switches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Settings;
+    use crate::source::Synthetic;
+
+    #[test]
+    fn switch_ins_are_known_of_the_whole_machine_or_by_records_of_switches() {
+        let known = |of_command: bool, records: bool, settings: Option<Settings>| {
+            let mut event = Synthetic::switch_event();
+            event.attr.flags |= if of_command { flag::ENABLE_ON_EXEC } else { 0 };
+            event.attr.flags |= if records { flag::CONTEXT_SWITCH } else { 0 };
+            let origin = Origin { events: vec![event], settings, ..Origin::default() };
+            let recorded = recorded(&origin);
+            assert!(recorded.switches && recorded.sleeps && !recorded.begins);
+            recorded.switch_ins
+        };
+        assert!(known(false, false, None));
+        assert!(!known(true, false, None));
+        assert!(known(true, true, None));
+        assert!(!known(false, false, Some(Settings::default())));
+        assert!(known(false, true, Some(Settings::default())));
+    }
 }

@@ -1,18 +1,21 @@
 //! Where observations go: attribute, then analyse.
 //!
-//! In: waits and CPU samples from correlate. Out: counted in the tables, each wait cut into pieces that
-//! are charged to who ended them.
+//! In: waits and CPU samples from correlate. Out: counted in the tables, each wait with its phases, and
+//! cut into pieces that are charged to who ended them.
 
 use crate::analyse::Tables;
 use crate::attribute::Attribution;
-use crate::correlate::{Observation, Wakeups};
+use crate::correlate::{Observation, Piece, PieceEnd, RunStates, Tasks, Wakeups, holder, phases};
 use crate::kernel::Kernel;
+use crate::model::{HolderTimes, Wait};
 use crate::stacks::Stacks;
 
 /// Where observations go, with the books they need.
 pub(super) struct Sink<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) stacks: &'a Stacks,
+    pub(super) tasks: &'a Tasks,
+    pub(super) states: Option<&'a RunStates>,
     pub(super) attribution: &'a mut Attribution,
     pub(super) wakeups: &'a Option<Wakeups>,
     pub(super) tables: &'a mut Tables,
@@ -21,17 +24,10 @@ pub(super) struct Sink<'a> {
 impl Sink<'_> {
     #[inline]
     pub(super) fn take(&mut self, observation: Observation) {
-        let Sink { kernel, stacks, attribution, wakeups, tables } = self;
         match observation {
-            Observation::Wait(wait) => {
-                attribution.facts(wait.kernel_stack, kernel, stacks);
-                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
-                tables.add_wait(&wait, known);
-                if let Some(wakeups) = wakeups {
-                    wakeups.cut(&wait, &mut |piece| tables.add_piece(&wait, &piece, attribution));
-                }
-            }
+            Observation::Wait(wait) => self.take_wait(&wait),
             Observation::Sample(sample) => {
+                let Sink { kernel, stacks, attribution, tables, .. } = self;
                 attribution.facts(sample.kernel_stack, kernel, stacks);
                 let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 if let Some(facts) = attribution.known(sample.kernel_stack) {
@@ -39,5 +35,28 @@ impl Sink<'_> {
                 }
             }
         }
+    }
+
+    fn take_wait(&mut self, wait: &Wait) {
+        let Sink { kernel, stacks, tasks, states, attribution, wakeups, tables } = self;
+        attribution.facts(wait.kernel_stack, kernel, stacks);
+        let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
+        let waiter = tasks.info(wait.task).id;
+        tables.add_wait(wait, |inside| phases(*states, (wait, waiter), inside), known);
+        let Some(wakeups) = wakeups else { return };
+        wakeups.cut(wait, &mut |piece: Piece| {
+            let charged = (wait, &piece);
+            tables.add_piece(
+                charged,
+                |inside, sleeps| match piece.end {
+                    PieceEnd::HandOver(by) => {
+                        let id = tasks.info(by.task).id;
+                        holder(*states, charged, id, inside, sleeps)
+                    }
+                    PieceEnd::Uncharged(_) => HolderTimes::default(),
+                },
+                attribution,
+            );
+        });
     }
 }

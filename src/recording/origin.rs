@@ -93,6 +93,8 @@ pub struct Settings {
     pub cpus: Vec<u32>,
     /// Names of the collectors.
     pub collectors: Vec<String>,
+    /// Events, by their place among the attrs, whose records came through rings of their own.
+    pub own_ring: Vec<u32>,
     /// Spinlocks were left out at record time.
     pub no_spin: bool,
     /// What measuring adds to a wait on this machine, in ns; `None` when it could not be measured.

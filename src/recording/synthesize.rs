@@ -9,6 +9,7 @@
 //! MMAP2  header | u32 pid, tid | u64 addr, len, pgoff | u32 maj, min | u64 ino, generation
 //!               | u32 prot, flags | name, padded to 8 | sample id
 //! COMM   header | u32 pid, tid | name, padded to 8 | sample id          LOST_SAMPLES  header | u64 lost | sample id
+//! THROTTLE  header | u64 time, id, stream id | sample id
 //! sample id: of TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER those in sample_type, 8 bytes each
 //! ```
 
@@ -115,6 +116,12 @@ impl Synthesizer {
     /// A LOST_SAMPLES record of the event instance `id`: what its fd counted at the end.
     pub fn lost_samples(&mut self, id: u64, lost: u64) {
         self.put(kind::LOST_SAMPLES, 0, &lost.to_le_bytes(), id);
+    }
+
+    /// A THROTTLE record of the event instance `id`: it was stopped.
+    pub fn throttle(&mut self, id: u64) {
+        let body = super::features::words_of([self.time, id, id]);
+        self.put(kind::THROTTLE, 0, &body, id);
     }
 
     fn put(&mut self, kind: u32, misc: u16, body: &[u8], id: u64) {

@@ -90,9 +90,21 @@ fn no_ends(report: &Report) -> String {
 }
 
 fn losses(report: &Report) -> Vec<String> {
-    let counts = &report.trust.counts;
+    let trust = &report.trust;
+    let counts = &trust.counts;
     let events = counted(counts.begins.saturating_add(counts.ends), "event");
-    vec![format!("{events}, {}", lost_records(&report.trust))]
+    let sleeps = trust.sleeps.filter(|sleeps| sleeps.sleeps > 0);
+    let sleeps = sleeps.map(|sleeps| {
+        let (sleeps, waits) = (counted(sleeps.sleeps, "sleep"), counted(sleeps.waits, "wait"));
+        format!("{sleeps} in lock code in {waits}")
+    });
+    let mut seen = vec![events];
+    if trust.sleeps_only() {
+        seen.clear();
+    }
+    seen.extend(sleeps);
+    seen.push(lost_records(trust));
+    vec![seen.join(", ")]
 }
 
 /// How many records were lost, and where.
@@ -148,11 +160,23 @@ fn faults(trust: &Trust) -> Vec<String> {
     say(counts.not_asked_for, format!("{not_asked_for} of spinlocks, which were left out"));
     say(counts.restarts, format!("{} without an end", counted(counts.restarts, "begin")));
     say(counts.outside, format!("{} of other tasks left out", counted(counts.outside, "event")));
+    let sched = counted(trust.lost_sched, "record");
+    say(
+        trust.lost_sched,
+        format!("{sched} of wakings and switches lost: releasers and phases around them unknown"),
+    );
     say(trust.throttled, format!("sampling throttled {}", counted(trust.throttled, "time")));
     say(trust.out_of_order, format!("{} out of order", counted(trust.out_of_order, "record")));
     say(trust.folded_keys, format!("{} folded (table full)", counted(trust.folded_keys, "key")));
     for (reason, records) in &trust.unreadable {
         say(*records, format!("{} unreadable: {}", counted(*records, "record"), visible(reason)));
+    }
+    if let Some(until) = trust.sched_until {
+        said.push(format!(
+            "wakings and context switches were recorded until {}: they came faster than they could be \
+             taken; releasers and phases after that are unknown",
+            time(until)
+        ));
     }
     if !trust.cpus_changed.is_empty() {
         let cpus: Vec<String> = trust.cpus_changed.iter().map(u32::to_string).collect();
@@ -170,6 +194,7 @@ fn names(report: &Report) -> Vec<String> {
     let lock = percent(share(trust.lock_named, trust.wait));
     let mut said = vec![format!("callers named {caller}, locks named {lock}")];
     said.push(match trust.charged {
+        _ if trust.sleeps_only() => "releasers unknown".into(),
         Some(charged) => {
             let charged = percent(share(charged, trust.wait));
             format!("{charged} of the waiting charged to a releaser")

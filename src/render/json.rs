@@ -8,9 +8,12 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, Nanos, SortKey, Stat, WaitStat};
+use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, Stat, WaitStat};
 use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
+use crate::render::json_threads::{
+    SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
+};
 use crate::render::{Renderer, units};
 use crate::report::{
     ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
@@ -40,10 +43,13 @@ struct Document<'a> {
     schema_version: u32,
     lockprof_version: &'static str,
     header: HeaderOut<'a>,
+    thread_time_ns: Option<ThreadTimeOut>,
+    thread_sleeps: Vec<SleepOut<'a>>,
     by: &'static str,
     sort: &'static str,
     total: StatOut,
     rows: Vec<RowOut<'a>>,
+    user_locks: Vec<UserLockOut<'a>>,
     findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
 }
@@ -89,8 +95,35 @@ struct StatOut {
     open_at_least_ns: u64,
     uncertain: u64,
     uncertain_at_most_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phases_ns: Option<PhasesOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder_ns: Option<HolderOut>,
     /// `[lower bound in ns, count]`.
     histogram: Vec<(u64, u64)>,
+}
+
+#[derive(Serialize)]
+struct PhasesOut {
+    spin: u64,
+    asleep: u64,
+    runnable: u64,
+    rest: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct HolderOut {
+    running: u64,
+    runnable: u64,
+    asleep: u64,
+    unknown: u64,
+}
+
+#[derive(Serialize)]
+struct SleptOut<'a> {
+    on: &'a str,
+    time_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -100,7 +133,7 @@ struct LockOut<'a> {
 }
 
 #[derive(Serialize)]
-struct TaskOut<'a> {
+pub(super) struct TaskOut<'a> {
     comm: &'a str,
     pid: i32,
     tid: i32,
@@ -118,6 +151,8 @@ struct RowOut<'a> {
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    holder_slept: Vec<SleptOut<'a>>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
@@ -176,8 +211,14 @@ struct TrustOut<'a> {
     not_asked_for: u64,
     joined_ends: u64,
     outside: u64,
+    sleep_waits: Option<u64>,
+    sleeps: Option<u64>,
     lost: Vec<LostOut>,
     throttled: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sched_until_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_sched: Option<u64>,
     unreadable: Vec<UnreadableOut<'a>>,
     out_of_order: u64,
     cpu_samples: u64,
@@ -214,10 +255,13 @@ pub(super) struct CpuEventOut<'a> {
 }
 
 fn document(report: &Report) -> Document<'_> {
+    let thread_sleeps = report.thread_time.iter().flat_map(|spent| &spent.sleeps);
     Document {
         schema_version: SCHEMA_VERSION,
         lockprof_version: env!("CARGO_PKG_VERSION"),
         header: header(&report.header),
+        thread_time_ns: report.thread_time.as_ref().map(thread_time),
+        thread_sleeps: thread_sleeps.map(sleep).collect(),
         by: match report.by {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
@@ -235,6 +279,7 @@ fn document(report: &Report) -> Document<'_> {
         },
         total: stat(&report.total),
         rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        user_locks: report.user_locks.iter().map(user_lock).collect(),
         findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
@@ -282,8 +327,32 @@ fn stat(stat: &WaitStat) -> StatOut {
         open_at_least_ns: stat.open_time.0,
         uncertain: stat.uncertain,
         uncertain_at_most_ns: stat.uncertain_time.0,
+        phases_ns: phases(&stat.phases),
+        holder_ns: holder(&stat.holder),
         histogram: ended.histogram.iter().collect(),
     }
+}
+
+/// `None` where nothing is known.
+fn phases(phases: &PhaseTimes) -> Option<PhasesOut> {
+    let PhaseTimes { spin, asleep, runnable, rest, unknown } = *phases;
+    (phases.total() > unknown).then_some(PhasesOut {
+        spin: spin.0,
+        asleep: asleep.0,
+        runnable: runnable.0,
+        rest: rest.0,
+        unknown: unknown.0,
+    })
+}
+
+fn holder(times: &HolderTimes) -> Option<HolderOut> {
+    let HolderTimes { running, runnable, asleep, unknown } = *times;
+    (times.known() > Nanos::ZERO).then_some(HolderOut {
+        running: running.0,
+        runnable: runnable.0,
+        asleep: asleep.0,
+        unknown: unknown.0,
+    })
 }
 
 fn row(row: &Row, all: Nanos) -> RowOut<'_> {
@@ -302,6 +371,11 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
+        holder_slept: row
+            .holder_slept
+            .iter()
+            .map(|(on, time)| SleptOut { on, time_ns: time.0 })
+            .collect(),
         share: units::share(row.stat.wait(), all),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
@@ -309,7 +383,7 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
     }
 }
 
-fn task(task: &TaskName) -> TaskOut<'_> {
+pub(super) fn task(task: &TaskName) -> TaskOut<'_> {
     TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
 }
 
@@ -381,8 +455,12 @@ fn trust(trust: &Trust) -> TrustOut<'_> {
         not_asked_for: counts.not_asked_for,
         joined_ends: counts.joined_ends,
         outside: counts.outside,
+        sleep_waits: trust.sleeps.map(|sleeps| sleeps.waits),
+        sleeps: trust.sleeps.map(|sleeps| sleeps.sleeps),
         lost: lost(trust),
         throttled: trust.throttled,
+        sched_until_ns: trust.sched_until.map(|until| until.0),
+        lost_sched: (trust.lost_sched > 0).then_some(trust.lost_sched),
         unreadable: trust
             .unreadable
             .iter()

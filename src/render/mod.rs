@@ -18,13 +18,16 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
+mod json_threads;
 mod path_words;
 mod paths;
 mod paths_json;
+mod phases;
 pub(crate) mod paint;
 pub(crate) mod paragraph;
 mod script;
 mod table;
+mod thread_time;
 mod tree;
 pub mod units;
 

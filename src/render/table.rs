@@ -14,7 +14,7 @@ use crate::render::findings::{Sentence, sentence};
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
-use crate::render::{Renderer, units};
+use crate::render::{Renderer, phases, thread_time, units};
 use crate::report::{Header, Report, Row, StackShare, Trust};
 
 /// The default format of `lockprof report`.
@@ -26,13 +26,16 @@ pub struct Table {
     pub color: bool,
     /// Commands to try next.
     pub next: Vec<String>,
+    /// Say below each row what its waiters did, and those who let them wait.
+    pub phases: bool,
     /// ` FILE` behind a command that reads this recording; nothing when it takes it by default.
     pub file: String,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { width: 100, color: false, next: Vec::new(), file: String::new() }
+        let (next, file) = (Vec::new(), String::new());
+        Table { width: 100, color: false, next, file, phases: false }
     }
 }
 
@@ -41,10 +44,13 @@ const STACKS_SHOWN: usize = 5;
 
 impl Renderer for Table {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-        let page = Page { report, width: self.width, paint: Paint { color: self.color } };
+        let paint = Paint { color: self.color };
+        let page = Page { report, width: self.width, paint, phases: self.phases };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
+        let user_locks = thread_time::user_locks(report, page.width, page.paint);
         let findings = page.findings(&self.file);
-        let parts = [page.verdict(), body, findings, page.doubts(), page.next(&self.next)];
+        let (doubts, next) = (page.doubts(), page.next(&self.next));
+        let parts = [page.verdict(), body, user_locks, findings, doubts, next];
         write_parts(&parts, out)
     }
 }
@@ -54,6 +60,7 @@ struct Page<'a> {
     report: &'a Report,
     width: usize,
     paint: Paint,
+    phases: bool,
 }
 
 impl Page<'_> {
@@ -62,6 +69,12 @@ impl Page<'_> {
         let mut lines = vec![first];
         if !self.report.rows.is_empty() {
             lines.extend(wrap("", &self.sum(), self.width));
+            lines.extend(self.phases().iter().flat_map(|said| wrap("", said, self.width)));
+        }
+        if let Some(spent) = self.report.thread_time.as_ref().filter(|spent| spent.threads > 0) {
+            lines.extend(wrap("", &thread_time::sentence(spent), self.width));
+            let verdict = thread_time::verdict(spent).into_iter();
+            lines.extend(verdict.flat_map(|verdict| wrap("", &verdict, self.width)));
         }
         lines
     }
@@ -69,7 +82,10 @@ impl Page<'_> {
     /// All waiting in one sentence.
     fn sum(&self) -> String {
         let total = &self.report.total;
-        let waits = units::counted(total.contended(), "wait");
+        let mut waits = units::counted(total.contended(), "wait");
+        if self.report.trust.sleeps_only() {
+            waits += ", each a run of sleeps";
+        }
         let spun = units::estimate(total.spun.time, total.spun.interval());
         let mut sum = match (total.contended(), total.spun.samples) {
             (0, _) => format!("spun {spun} for kernel locks, by CPU samples"),
@@ -85,6 +101,28 @@ impl Page<'_> {
         sum
     }
 
+    /// What waiters did and those who let them wait.
+    fn phases(&self) -> Vec<String> {
+        let total = &self.report.total;
+        let waiters = phases::waiters(&total.phases).map(|said| format!("waiters: {said}"));
+        let holders = phases::holders(&total.holder).map(|said| format!("holders: {said}"));
+        waiters.into_iter().chain(holders).collect()
+    }
+
+    /// The same for a row. In blame a holder that did not run is worth a line of its own.
+    fn phases_of(&self, row: &Row) -> Vec<String> {
+        let waiters = phases::waiters(&row.stat.phases).filter(|_| self.phases);
+        let waiters = waiters.map(|said| format!("waiters: {said}"));
+        let holder = match (self.phases, self.report.by.is_blame()) {
+            (true, false) => phases::holders(&row.stat.holder),
+            (_, true) => phases::holder_of(row),
+            (false, false) => None,
+        };
+        let holder = holder.map(|said| format!("holder: {said}"));
+        let said = waiters.into_iter().chain(holder);
+        said.map(|said| shorten(&format!("{:11}{said}", ""), self.width)).collect()
+    }
+
     fn nothing(&self) -> Vec<String> {
         let counts = &self.report.trust.counts;
         let why = if counts.begins > 0 {
@@ -97,6 +135,10 @@ impl Page<'_> {
             )
         } else if self.report.trust.records == 0 {
             "The recording has no records: it ended before anything happened.".into()
+        } else if self.report.trust.sleeps_only() {
+            "No task slept in lock code while recording; the kernel had no contention events, by which \
+             shorter waits are seen."
+                .into()
         } else if self.report.trust.rung == Trust::NO_EVENTS {
             "The recording has neither contention events nor CPU samples: it does not tell of lock \
              waits."
@@ -132,6 +174,7 @@ impl Page<'_> {
             if report.by == GroupBy::Lock && row.splits.len() > 1 {
                 row.splits.iter().for_each(|s| grid.row(shape.split(s.lock_type, &s.stat)));
             }
+            self.phases_of(row).into_iter().for_each(|line| grid.text(line));
             self.stacks(row).into_iter().for_each(|line| grid.text(line));
         }
         let (mut lines, gone) = grid.print(self.width, self.paint);

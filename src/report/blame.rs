@@ -4,7 +4,7 @@
 //! ([`GroupBy::Releaser`]), or for each waiter's site with a releaser ([`GroupBy::Blame`]). What no
 //! hand-over was seen in is a row too: rows add up to all waiting.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
@@ -12,14 +12,16 @@ use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_na
 use super::lock_name::LockNames;
 use super::report::{ChargedName, Row, RowKey, Split};
 use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
-use crate::correlate::LockId;
-use crate::model::{Context, Filter, GroupBy, LockType, Nanos, Query, Stat, Uncharged, WaitStat};
+use crate::model::{
+    Context, Filter, GroupBy, HolderTimes, LockType, Nanos, Query, SleepOn, Stat, Uncharged,
+    WaitStat,
+};
 
 /// What a row gathers.
 #[derive(Default)]
 struct Group {
     stat: WaitStat,
-    splits: std::collections::BTreeMap<LockType, WaitStat>,
+    splits: BTreeMap<LockType, WaitStat>,
     /// Each hold once, whoever waited for it.
     holds: BTreeSet<HoldKey>,
 }
@@ -56,7 +58,7 @@ pub(super) fn rows(
         let group = groups.entry(row_key(sources, &cell, key.to, query.by)).or_default();
         group.stat.merge(cell.stat);
         group.splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
-        group.holds.extend(hold_key(key));
+        group.holds.extend(key.hold());
     }
     let seen: Nanos = groups.values().map(|group| group.stat.traced()).sum();
     let rest = groups.entry(nobody(Uncharged::NoWaking)).or_default();
@@ -81,11 +83,59 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
+        holder_slept: slept(sources, &group.holds),
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
         key,
     }
+}
+
+/// In what those slept whose holds these are.
+fn slept(sources: &Sources<'_>, holds: &BTreeSet<HoldKey>) -> Vec<(String, Nanos)> {
+    let mut on: BTreeMap<String, Nanos> = BTreeMap::new();
+    let sleeps = sources.tables.holder_sleeps();
+    for (key, time) in sleeps.filter(|(key, _)| holds.contains(&key.hold)) {
+        *on.entry(slept_in(sources, key.stack)).or_default() += *time;
+    }
+    let mut on: Vec<(String, Nanos)> = on.into_iter().collect();
+    on.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
+    on
+}
+
+fn slept_in(sources: &Sources<'_>, stack: StackKey) -> String {
+    let facts = match stack {
+        StackKey::Stack(stack) => sources.attribution.known(stack),
+        _ => None,
+    };
+    let Some(facts) = facts else { return "[unknown]".into() };
+    match facts.sleeps_on {
+        SleepOn::Lock(lock_type) => {
+            let caller = caller_of(sources, facts.site.caller).unwrap_or("[unknown]");
+            format!("{lock_type} @ {caller}")
+        }
+        SleepOn::Futex(_) => "futex".into(),
+        SleepOn::Other(function) => sources.kernel.name(function).to_owned(),
+        SleepOn::Unknown => "[unknown]".into(),
+    }
+}
+
+/// What those did who are charged with the waits of each cell. Cells that were folded in the table of
+/// waits are found under the parent that they were merged into.
+pub(super) fn holders<'a>(sources: &Sources<'a>) -> HashMap<&'a CellKey, HolderTimes> {
+    let site = |stack| sources.attribution.known(stack).and_then(|facts| facts.site.caller);
+    let mut holders: HashMap<&CellKey, HolderTimes> = HashMap::new();
+    for (key, stat) in sources.tables.pieces() {
+        let mut waiter = Some(key.waiter);
+        while let Some(key) = waiter {
+            if let Some((cell, _)) = sources.tables.wait(&key) {
+                holders.entry(cell).or_default().merge(&stat.holder);
+                break;
+            }
+            waiter = key.parent(site);
+        }
+    }
+    holders
 }
 
 fn nobody(why: Uncharged) -> RowKey {
@@ -127,13 +177,4 @@ fn releaser(sources: &Sources<'_>, by: ReleaserKey) -> ChargedName {
         wrappers: wrapper_names(sources, site).map(str::to_owned).collect(),
         kind: by.kind,
     }
-}
-
-/// The holds that pieces of this key were cut by; folded keys have lost theirs.
-fn hold_key(key: &BlameKey) -> Option<HoldKey> {
-    let BlameKey { waiter: CellKey { lock, lock_type, .. }, to: ChargedTo::Releaser(by) } = *key
-    else {
-        return None;
-    };
-    Some(HoldKey { lock: lock.map(|addr| LockId { addr, kind: lock_type.kind }), by })
 }

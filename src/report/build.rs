@@ -11,12 +11,14 @@ use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
 use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
+use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Counts, Tasks};
+use crate::correlate::{Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, LockType, Nanos, Query, SortKey, StackId, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockKind, LockType, Nanos, Query,
+    SortKey, StackId, Timestamp, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -47,32 +49,47 @@ pub struct Sources<'a> {
     pub skid: Option<&'a Skid>,
     pub copies: u64,
     pub wakings: bool,
+    pub switches: bool,
+    pub sched_missing: (Option<Timestamp>, u64),
+    pub sleeps: Option<SleepCounts>,
 }
 
 /// One cell of the tables in words.
 pub(super) struct Cell<'a> {
     pub(super) key: &'a CellKey,
     pub(super) stat: &'a WaitStat,
+    /// What those did who are charged with its waits.
+    pub(super) holder: HolderTimes,
     pub(super) caller: Option<&'a str>,
     pub(super) wrappers: Vec<&'a str>,
     pub(super) lock: LockName,
-    task: TaskName,
+    pub(super) task: TaskName,
+}
+
+impl Cell<'_> {
+    fn add_to(&self, sum: &mut WaitStat) {
+        sum.merge(self.stat);
+        sum.holder.merge(&self.holder);
+    }
 }
 
 /// Puts the answer to `query` into words.
 pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let names = learn_names(sources);
+    let holders = blame::holders(sources);
+    let holder_of = |key| holders.get(key).copied().unwrap_or_default();
     let mut cells: Vec<Cell<'_>> = sources
         .tables
         .waits()
-        .map(|(key, stat)| cell(sources, &names, key, stat))
-        .filter(|cell| passes(cell, &query.filter))
+        .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
         .collect();
+    let lock_wait = thread_time::lock_wait(&cells, &query.filter);
+    cells.retain(|cell| passes(cell, &query.filter));
     if query.by == GroupBy::Lock {
         one_name_a_lock(&mut cells);
     }
     let mut total = WaitStat::default();
-    cells.iter().for_each(|cell| total.merge(cell.stat));
+    cells.iter().for_each(|cell| cell.add_to(&mut total));
     let charged = sources.wakings.then(|| blame::charged(sources, &names, &query.filter));
     let mut report = Report {
         header: quality::header(sources),
@@ -83,6 +100,8 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
             true => blame::rows(sources, &names, query, &total),
             false => rows(sources, &cells, query),
         },
+        thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
+        user_locks: user_locks::user_locks(sources, &query.filter),
         charged: match sources.wakings {
             true => blame::charged_rows(sources, &names, &query.filter, &total),
             false => Vec::new(),
@@ -158,11 +177,19 @@ pub(super) fn cell<'a>(
     Cell {
         key,
         stat,
+        holder: HolderTimes::default(),
         caller,
         wrappers: wrapper_names(sources, site).collect(),
-        lock: names.name(evidence, sources.kernel),
+        lock: unnamed_kind(sources, key, caller)
+            .unwrap_or_else(|| names.name(evidence, sources.kernel)),
         task: task_name(sources, key.context, key.task),
     }
+}
+
+/// The name of a lock that only its own code knows.
+fn unnamed_kind(sources: &Sources<'_>, key: &CellKey, caller: Option<&str>) -> Option<LockName> {
+    let path = facts(sources, key).filter(|_| key.lock_type.kind == LockKind::Unknown)?.path?;
+    unnamed_kind::name(sources.kernel.name(path.function), caller)
 }
 
 pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) -> TaskName {
@@ -274,19 +301,19 @@ fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: boo
     let mut stat = WaitStat::default();
     let mut splits: BTreeMap<LockType, WaitStat> = BTreeMap::new();
     for cell in cells {
-        stat.merge(cell.stat);
-        splits.entry(cell.key.lock_type).or_default().merge(cell.stat);
+        cell.add_to(&mut stat);
+        cell.add_to(splits.entry(cell.key.lock_type).or_default());
     }
     let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None }
+    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new() }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
     let mut shares: BTreeMap<(LockType, LockName, StackKey, StackId), WaitStat> = BTreeMap::new();
     for cell in cells {
         let key = (cell.key.lock_type, cell.lock.clone(), cell.key.kernel, cell.key.user);
-        shares.entry(key).or_default().merge(cell.stat);
+        cell.add_to(shares.entry(key).or_default());
     }
     let mut shares: Vec<StackShare> = shares
         .into_iter()

@@ -6,7 +6,8 @@
 //!
 //! Equal to one recording of both: rows, splits, stacks, totals and the sums of the trust header,
 //! where both recordings give a lock the same name. Not equal: `elapsed` (the time between the two is
-//! in neither) and `threads` (a thread of both is counted in both).
+//! in neither), `threads` (a thread of both is counted in both) and thread time (nor is what a thread did
+//! between the two in either).
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -16,8 +17,8 @@ use thiserror::Error;
 
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
-use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust};
-use crate::model::{GroupBy, LockType, WaitStat};
+use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust, user_locks};
+use crate::model::{GroupBy, LockType, Nanos, WaitStat};
 
 /// Reports that cannot be put together.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -54,6 +55,10 @@ impl Report {
         let key = |row: &Row| row.key.clone();
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
+        if let Some(time) = &other.thread_time {
+            self.thread_time.get_or_insert_default().merge(time);
+        }
+        user_locks::merge(&mut self.user_locks, &other.user_locks);
         merge_by(&mut self.charged, &other.charged, key, Row::merge);
         self.charged.sort_by(|a, b| a.key.cmp(&b.key));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);
@@ -85,7 +90,17 @@ impl Row {
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
         }
+        merge_slept(&mut self.holder_slept, &other.holder_slept);
     }
+}
+
+fn merge_slept(own: &mut Vec<(String, Nanos)>, other: &[(String, Nanos)]) {
+    let mut on: BTreeMap<String, Nanos> = BTreeMap::new();
+    for (name, time) in own.iter().chain(other) {
+        *on.entry(name.clone()).or_default() += *time;
+    }
+    *own = on.into_iter().collect();
+    own.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
 }
 
 fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
@@ -106,6 +121,8 @@ impl Trust {
         self.counts.merge(&other.counts);
         add_up(&mut self.lost, &other.lost);
         self.throttled += other.throttled;
+        add(&mut self.sched_until, other.sched_until, Ord::min);
+        self.lost_sched += other.lost_sched;
         add_up(&mut self.unreadable, &other.unreadable);
         self.out_of_order += other.out_of_order;
         self.cpu_samples += other.cpu_samples;
@@ -115,6 +132,7 @@ impl Trust {
         self.caller_named += other.caller_named;
         self.lock_named += other.lock_named;
         add(&mut self.charged, other.charged, |a, b| a + b);
+        self.merge_sleeps(other);
         self.wait += other.wait;
         list(&mut self.kernel_symbols, &other.kernel_symbols);
         self.folded_keys += other.folded_keys;
@@ -124,6 +142,13 @@ impl Trust {
         self.cpus_changed.sort_unstable();
         self.cpus_changed.dedup();
         other.notes.iter().for_each(|note| self.note(note.clone()));
+    }
+
+    fn merge_sleeps(&mut self, other: &Trust) {
+        add(&mut self.sleeps, other.sleeps, |mut a, b| {
+            a.merge(b);
+            a
+        });
     }
 
     fn merge_cpu_event(&mut self, other: &Trust) {

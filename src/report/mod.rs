@@ -14,8 +14,11 @@ mod paths;
 mod quality;
 #[allow(clippy::module_inception)]
 mod report;
+mod thread_time;
 mod tree;
 mod trust;
+mod unnamed_kind;
+mod user_locks;
 
 pub use build::{Sources, build};
 pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
@@ -25,5 +28,7 @@ pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
     TaskName,
 };
+pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;
+pub use user_locks::{UserLock, waited};

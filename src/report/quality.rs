@@ -71,11 +71,16 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
              each counts once"
         ));
     }
+    let first = sources.tables.span().unwrap_or_default().0;
+    let (sched_until, lost_sched) = sources.sched_missing;
     Trust {
         records: sources.records,
         counts: sources.counts,
+        sleeps: sources.sleeps,
         lost: sources.lost.iter().map(|(&cpu, &lost)| (cpu, lost)).collect(),
         throttled: sources.throttled,
+        sched_until: sched_until.map(|until| until.since(first)),
+        lost_sched,
         unreadable: sources.unreadable.clone(),
         out_of_order: sources.order.out_of_order,
         cpu_samples: sources.cpu_samples,
@@ -87,7 +92,7 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         wait: named.all,
         kernel_symbols: sources.kernel_symbols.to_owned(),
         folded_keys: sources.tables.folded() + sources.stacks.refused(),
-        rung: rung(origin),
+        rung: rung(origin, sources.sleeps.is_some()),
         recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
         cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),
         notes,
@@ -117,20 +122,29 @@ pub(super) fn wakings_with_stacks(origin: &Origin) -> bool {
 }
 
 /// What was traced: the rung of the ladder that this recording stands on.
-fn rung(origin: &Origin) -> String {
+fn rung(origin: &Origin, sleeps: bool) -> String {
     let event = |name: &str| origin.events.iter().find(|event| event.name == name);
     let begin = event("lock:contention_begin");
     let traced = (begin.is_some(), event("lock:contention_end").is_some());
     let no_callers = begin.is_some_and(|begin| !begin.attr.samples(sample::CALLCHAIN));
-    let rung = rung_of(traced, cpu_event(origin).is_some());
-    if no_callers { format!("{rung}; no callchains (-g), so no callers") } else { rung.to_owned() }
+    let rung = rung_of(traced, cpu_event(origin).is_some(), sleeps);
+    let mut rung = rung.to_owned();
+    if sleeps && begin.is_some() {
+        rung += "; locks without such events by sleeps in their code";
+    }
+    if no_callers {
+        rung += "; no callchains (-g), so no callers";
+    }
+    rung
 }
 
-fn rung_of((begins, ends): (bool, bool), samples_cpus: bool) -> &'static str {
+fn rung_of((begins, ends): (bool, bool), samples_cpus: bool, sleeps: bool) -> &'static str {
     match (begins, ends, samples_cpus) {
         (true, true, true) => "contention events and CPU samples",
         (true, true, false) => "contention events; untraced spin is not seen without CPU samples",
         (true, false, _) => "begins only: counts and sites, no wait times",
+        (false, _, true) if sleeps => Trust::SLEEPS_AND_SAMPLES,
+        (false, _, false) if sleeps => Trust::SLEEPS_ONLY,
         (false, _, true) => Trust::SAMPLES_ONLY,
         (false, _, false) => Trust::NO_EVENTS,
     }

@@ -5,7 +5,9 @@
 use crate::model::{
     GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
 };
+use crate::report::thread_time::ThreadTime;
 use crate::report::trust::Trust;
+use crate::report::user_locks::UserLock;
 
 /// What was recorded, for the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,6 +137,9 @@ pub struct Row {
     /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
     /// where no hold was seen.
     pub hold: Option<Stat>,
+    /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
+    /// that was; largest first.
+    pub holder_slept: Vec<(String, Nanos)>,
 }
 
 impl Row {
@@ -155,10 +160,14 @@ pub struct Report {
     pub sort: SortKey,
     /// How many rows the user wants to see; 0 for all. All rows are here.
     pub top: usize,
+    /// Where the time of the threads went; `None` in a recording without context switches.
+    pub thread_time: Option<ThreadTime>,
     /// All waits that passed the filter.
     pub total: WaitStat,
     /// Every row, sorted.
     pub rows: Vec<Row>,
+    /// Waits for locks of user space, which are in no row and no total.
+    pub user_locks: Vec<UserLock>,
     /// Who let whom wait, whatever rows stand for: a row for each waiter's site and releaser, in order of
     /// their words. Empty where wakings were not recorded.
     pub charged: Vec<Row>,

@@ -1,6 +1,6 @@
 //! The report's own quality: what was lost, guessed, left open or not recorded.
 
-use crate::correlate::Counts;
+use crate::correlate::{Counts, SleepCounts};
 use crate::model::{Cpu, Nanos};
 
 /// Everything a reader must know before believing a number.
@@ -10,10 +10,17 @@ pub struct Trust {
     pub records: u64,
     /// How begins and ends were paired.
     pub counts: Counts,
+    /// Waits known by sleeps in lock code alone; `None` where those were not recorded.
+    pub sleeps: Option<SleepCounts>,
     /// Lost records by CPU; `None` where the record does not say which.
     pub lost: Vec<(Option<Cpu>, u64)>,
     /// Times the kernel throttled sampling.
     pub throttled: u64,
+    /// Wakings and context switches were recorded so long, not until the end: they came too fast.
+    pub sched_until: Option<Nanos>,
+    /// Records of wakings and context switches that were lost: releasers and phases around them are
+    /// unknown, and no wait is uncertain.
+    pub lost_sched: u64,
     /// Records that could not be decoded, by reason.
     pub unreadable: Vec<(String, u64)>,
     /// Records that came later than their round allows.
@@ -52,6 +59,22 @@ impl Trust {
 
     /// The rung of a recording that has CPU samples and no contention events.
     pub const SAMPLES_ONLY: &str = "CPU samples only: spinning is seen, sleeping is not";
+
+    /// The rung of a recording that has stacks of switches and no contention events.
+    pub const SLEEPS_ONLY: &str = "no contention events: a wait is a run of sleeps on one stack of lock \
+        code (sched_switch) with less than 100 us of CPU time between them; locks have no addresses, \
+        their releasers are unknown";
+
+    /// The same with CPU samples.
+    pub const SLEEPS_AND_SAMPLES: &str = "no contention events: a wait is a run of sleeps on one stack of \
+        lock code (sched_switch) with less than 100 us of CPU time between them, or spinning seen by \
+        CPU samples; locks have no addresses, their releasers are unknown";
+
+    /// Whether waits are known by sleeps alone: the kernel has no contention events, or they were not
+    /// recorded.
+    pub fn sleeps_only(&self) -> bool {
+        matches!(self.rung.as_str(), Trust::SLEEPS_ONLY | Trust::SLEEPS_AND_SAMPLES)
+    }
 
     /// Whether waits were seen to begin and never to end, because the ends were not recorded.
     pub fn begins_only(&self) -> bool {

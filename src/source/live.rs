@@ -8,17 +8,19 @@
 //! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. The only
 //! thing added to the kernel's records are the mappings of programs that were executed meanwhile:
 //! asking the kernel for them costs time inside the mmap_lock of everyone who maps or protects
-//! memory, reading `/proc/PID/maps` after an exec costs nobody anything.
+//! memory, reading `/proc/PID/maps` after an exec costs nobody anything; and THROTTLE records of events
+//! that were stopped because nobody could take what they wrote.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use lockprof_collectors::perf::plan::COMMON_SAMPLE;
 use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind, misc};
 use lockprof_collectors::perf::session::{Ready, Session, SessionError};
 
 use super::Round;
 use super::mappings::Mappings;
-use crate::recording::{WriteError, Writer};
+use crate::recording::{Synthesizer, WriteError, Writer};
 
 /// A ring is looked at that often even when it is not half full.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -30,6 +32,9 @@ const EXECS_A_ROUND: usize = 64;
 /// Offset of TIME in every sample of ours: header, IDENTIFIER, IP, TID.
 const SAMPLE_TIME: usize = HEADER_SIZE + 24;
 
+/// Bytes of the sample id at the end of all other records of ours: `TID TIME CPU IDENTIFIER`.
+const TRAILER: usize = 32;
+
 /// Rings that can be waited for and drained: a session, or a test.
 pub trait Rings {
     /// Waits for a ring that is half full, for `stop`, or for the time to pass.
@@ -37,6 +42,11 @@ pub trait Rings {
 
     /// Appends what stands in the rings, each read once. Gives the bytes.
     fn drain(&mut self, into: &mut Vec<u8>) -> usize;
+
+    /// Stops what comes too fast to be taken: gives the ids of the instances that were stopped.
+    fn stop_flood(&mut self) -> Result<Vec<u64>, SessionError> {
+        Ok(Vec::new())
+    }
 }
 
 impl Rings for Session {
@@ -46,6 +56,10 @@ impl Rings for Session {
 
     fn drain(&mut self, into: &mut Vec<u8>) -> usize {
         Session::drain(self, into)
+    }
+
+    fn stop_flood(&mut self) -> Result<Vec<u64>, SessionError> {
+        Session::stop_flood(self)
     }
 }
 
@@ -140,6 +154,13 @@ impl<R: Rings> Recorder<R> {
             return Ok(());
         }
         self.look_at(&mut bytes);
+        let stopped = self.rings.stop_flood()?;
+        if !stopped.is_empty() {
+            let mut records = Synthesizer::new(COMMON_SAMPLE);
+            records.at(newest(&bytes));
+            stopped.iter().for_each(|&id| records.throttle(id));
+            bytes.extend(records.take());
+        }
         self.writer.append(&bytes)?;
         self.writer.finished_round()?;
         let round = self.counted(bytes);
@@ -178,9 +199,17 @@ impl<R: Rings> Recorder<R> {
     }
 }
 
+/// The time of the newest record.
+fn newest(bytes: &[u8]) -> u64 {
+    let time = |record: &[u8]| match RecordHeader::parse(record)?.kind {
+        kind::SAMPLE => word(record, SAMPLE_TIME),
+        _ => word(record, record.len().checked_sub(TRAILER)? + 8),
+    };
+    records(bytes).filter_map(time).max().unwrap_or(0)
+}
+
 /// Process and time of a COMM record of ours: `u32 pid, tid; char comm[]; TID TIME CPU IDENTIFIER`.
 fn exec(record: &[u8]) -> Option<(i32, u64)> {
-    const TRAILER: usize = 32;
     let pid = word(record, HEADER_SIZE)? as i32;
     let time = word(record, record.len().checked_sub(TRAILER)? + 8)?;
     Some((pid, time))

@@ -1,9 +1,9 @@
 //! Records made up by tests and benches, as bytes that no decoder can tell from the kernel's.
 //!
 //! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
-//! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] is added to them,
-//! `sched:sched_waking` with callchain. All have one sample_type; ids are 1, 2, 3, 4, and 11 to 14 of
-//! their second instances.
+//! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] and
+//! [`Synthetic::switch_event`] are added to them, `sched:sched_waking` and `sched:sched_switch` with
+//! callchain. All have one sample_type; ids are 1 to 5, and 11 to 15 of their second instances.
 
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ const BEGIN_ID: u64 = 1;
 const END_ID: u64 = 2;
 const CLOCK_ID: u64 = 3;
 const WAKING_ID: u64 = 4;
+const SWITCH_ID: u64 = 5;
 /// Between the ids of an event's two instances.
 const SECOND: u64 = 10;
 
@@ -62,6 +63,15 @@ const WAKING: Tracepoint = Tracepoint {
     name: "sched_waking",
     id: WAKING_ID,
     fields: "\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;",
+};
+
+const SWITCH: Tracepoint = Tracepoint {
+    system: "sched",
+    name: "sched_switch",
+    id: SWITCH_ID,
+    fields: "\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n\
+        \tfield:long prev_state;\toffset:16;\tsize:8;\tsigned:1;\n\
+        \tfield:pid_t next_pid;\toffset:24;\tsize:4;\tsigned:1;",
 };
 
 impl Tracepoint {
@@ -168,6 +178,28 @@ impl Synthetic {
         WAKING.event()
     }
 
+    /// `sched:sched_switch`, for an origin whose records include [`Synthetic::sched_switch`].
+    pub fn switch_event() -> EventDesc {
+        SWITCH.event()
+    }
+
+    /// `sched:sched_switch`: `at`'s task leaves its CPU in `state` (0 running, 1 interruptible sleep, 2
+    /// uninterruptible, 256 preempted) on these `(kernel, user)` stacks; `next` comes.
+    pub fn sched_switch(
+        &mut self,
+        at: At,
+        state: u64,
+        next: i32,
+        stacks: (&[u64], &[u64]),
+    ) -> &mut Synthetic {
+        let mut raw = common(at, SWITCH_ID);
+        raw.extend(at.common_pid.to_le_bytes());
+        raw.extend([0; 4]);
+        raw.extend(state.to_le_bytes());
+        raw.extend(next.to_le_bytes());
+        self.sample(at, SWITCH_ID, stacks, &raw)
+    }
+
     /// `sched:sched_waking`: `at`'s task wakes `woken`.
     pub fn waking(&mut self, at: At, woken: i32, kernel: &[u64]) -> &mut Synthetic {
         let mut raw = common(at, WAKING_ID);
@@ -220,7 +252,23 @@ impl Synthetic {
 
     /// LOST: the ring of `at`'s CPU dropped records.
     pub fn lost(&mut self, at: At, lost: u64) -> &mut Synthetic {
-        self.other(kind::LOST, 0, &[0u64.to_le_bytes(), lost.to_le_bytes()].concat(), at)
+        self.lost_of(0, at, lost)
+    }
+
+    /// LOST: the ring of the event instance `id`, on `at`'s CPU, dropped records.
+    pub fn lost_of(&mut self, id: u64, at: At, lost: u64) -> &mut Synthetic {
+        self.other(kind::LOST, 0, &[id.to_le_bytes(), lost.to_le_bytes()].concat(), at)
+    }
+
+    /// THROTTLE: the event instance `id` was stopped.
+    pub fn throttle(&mut self, id: u64, at: At) -> &mut Synthetic {
+        let body = [at.time, id, id].map(u64::to_le_bytes).concat();
+        self.other(kind::THROTTLE, 0, &body, at)
+    }
+
+    /// SWITCH: `at`'s task is preempted.
+    pub fn preempt(&mut self, at: At) -> &mut Synthetic {
+        self.other(kind::SWITCH, misc::SWITCH_OUT | misc::SWITCH_OUT_PREEMPT, &[], at)
     }
 
     /// SWITCH: `at`'s task leaves its CPU or comes to it.

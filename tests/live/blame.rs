@@ -22,7 +22,7 @@ fn the_short_threads_of_a_convoy_wait_for_the_long_holder() {
     // on a busy machine the median counts.
     let convoy = ["hammer", "convoy", "--hold", "40ms", "--seconds", "3s"];
     for _ in 0..3 {
-        machine.record(["--blame", "--", LOCKPROF].iter().chain(&convoy));
+        machine.record(["--", LOCKPROF].iter().chain(&convoy));
         let report = machine.report(&["--by", "releaser", "--comm", "hammer-short"]);
         let long = wait(&report, |row| row["releaser"]["task"]["comm"] == "hammer-long");
         shares.push(long / wait(&report, |_| true));
@@ -37,7 +37,7 @@ fn the_short_threads_of_a_convoy_wait_for_the_long_holder() {
 #[test]
 fn the_mmap_hammers_releasers_are_mprotect_and_mincore() {
     let Some(machine) = Machine::or_skip() else { return };
-    machine.record(["--blame", "--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "2s"]);
+    machine.record(["--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "2s"]);
     let report = machine.report(&["--blame", "--lock", "mmap_lock"]);
     let at = |row: &Value| row["releaser"]["caller"].as_str().unwrap_or_default().to_owned();
     let known = |row: &Value| at(row) == "do_mprotect_pkey" || at(row).ends_with("sys_mincore");
@@ -54,7 +54,7 @@ fn the_mmap_hammers_releasers_are_mprotect_and_mincore() {
 #[test]
 fn without_wakings_the_report_says_so() {
     let Some(machine) = Machine::or_skip() else { return };
-    machine.record(["--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "500ms"]);
+    machine.record(["--no-blame", "--", LOCKPROF, "hammer", "mmap-sem", "--seconds", "500ms"]);
     let report = machine.report(&["--by", "releaser"]);
     assert!(report["trust"]["charged_ns"].is_null(), "{report}");
     assert_eq!(rows(&report)[0]["uncharged"], "no_waking");

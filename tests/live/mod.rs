@@ -12,5 +12,7 @@ mod hammer;
 mod machine;
 mod namespace;
 mod perf;
+mod phases;
 mod picture;
+mod thread_time;
 mod threads;

@@ -10,7 +10,7 @@ use crate::fixtures::{KERNELS, events, names_of, symbols};
 fn chain<'a>(body: &Body<'a>) -> Option<Callchain<'a>> {
     match body {
         Body::ContentionBegin(begin) => Some(begin.chain),
-        Body::ContentionEnd(end) => Some(end.chain),
+        Body::ContentionEnd(end) => Some(end.chain.split()),
         Body::SchedWaking(waking) => Some(waking.chain),
         Body::SchedSwitch(switch) => Some(switch.chain),
         Body::CpuSample(sample) => Some(sample.chain),

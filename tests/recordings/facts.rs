@@ -23,12 +23,16 @@ fn lock(row: &Row) -> &str {
 
 /// The first row of each recording that names its workload: type, caller, and the lock where it has a
 /// name of its own.
-const FIRST_ROWS: [(&str, &str, [&str; 3]); 33] = [
+const FIRST_ROWS: [(&str, &str, [&str; 3]); 37] = [
     ("5.10", "cpu-append", ["rwsem:W", "xfs_file_buffered_aio_write", ""]),
     ("5.10", "cpu-dir", ["rwsem:W", "do_unlinkat", ""]),
     ("5.10", "cpu-mmap", ["rwsem:W", "do_mprotect_pkey", "mmap_lock"]),
     ("5.10", "cpu-pipe", ["mutex", "pipe_write", ""]),
+    ("5.10", "pairs-mmap", ["rwsem:R", "__do_sys_mincore", "mmap_lock"]),
+    ("5.10", "pairs-pipe", ["mutex", "pipe_write", ""]),
     ("5.10-rt", "cpu-mmap", ["rwsem:R (rt)", "__do_sys_mincore", "mmap_lock"]),
+    ("5.10-rt", "pairs-mmap", ["rwsem:W (rt)", "do_mprotect_pkey", "mmap_lock"]),
+    ("5.10-rt", "pairs-pipe", ["rt-mutex", "pipe_write", ""]),
     ("6.1", "contention-mmap", ["rwsem:R", "__do_sys_mincore", "mmap_lock"]),
     ("6.1", "contention-pipe", ["mutex", "pipe_write", ""]),
     ("6.1", "cpu-append", ["rwsem:W", "xfs_file_buffered_write", ""]),
@@ -128,7 +132,8 @@ fn every_begin_and_every_end_is_accounted_for() {
     for Recording { kernel, name, by_site: report, .. } in recordings() {
         assert!(report.trust.counts.balance(), "{kernel}/{name}: {:?}", report.trust.counts);
         let rows = |count: fn(&Row) -> u64| report.rows.iter().map(count).sum::<u64>();
-        let waits = report.trust.counts.begun + report.trust.counts.restarts;
+        let by_sleeps = report.trust.sleeps.map_or(0, |sleeps| sleeps.waits);
+        let waits = report.trust.counts.begun + report.trust.counts.restarts + by_sleeps;
         assert_eq!(rows(|row| row.stat.contended()), waits, "{kernel}/{name}");
         assert_eq!(rows(|row| row.stat.wait().0), report.total.wait().0, "{kernel}/{name}");
     }

@@ -13,3 +13,4 @@ mod goldens;
 mod lost;
 mod merged;
 mod readme;
+mod sleeps;

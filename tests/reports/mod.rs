@@ -7,15 +7,16 @@
 #[path = "../golden/mod.rs"]
 mod golden;
 
-use lockprof::correlate::Counts;
+use lockprof::analyse::PartTime;
+use lockprof::correlate::{Counts, SleepCounts};
 use lockprof::model::{
     Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
     Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName, Trust,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SleepTime, Split,
+    StackShare, TaskName, ThreadTime, Trust, UserLock,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -63,7 +64,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone() }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None }
+    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new() }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -79,12 +80,26 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         lock_addr: Some(LockAddr(addr)),
         ..key()
     };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
+    Row {
+        key,
+        stat: summed(&splits),
+        splits,
+        stacks: Vec::new(),
+        hold: None,
+        holder_slept: Vec::new(),
+    }
 }
 
 pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
     let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
-    Row { key, stat: summed(&splits), splits, stacks: Vec::new(), hold: None }
+    Row {
+        key,
+        stat: summed(&splits),
+        splits,
+        stacks: Vec::new(),
+        hold: None,
+        holder_slept: Vec::new(),
+    }
 }
 
 pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
@@ -96,6 +111,8 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         sort: SortKey::Wait,
         top: 20,
         trust: trust(total.wait()),
+        thread_time: None,
+        user_locks: Vec::new(),
         total,
         rows,
         charged: Vec::new(),
@@ -291,6 +308,7 @@ fn blame_of(name: &str) -> Report {
         stat,
         stacks: Vec::new(),
         hold: None,
+        holder_slept: Vec::new(),
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);
@@ -315,6 +333,62 @@ pub(crate) fn empty() -> Report {
     let mut empty = report(GroupBy::Site, Vec::new());
     empty.trust.counts = Counts::default();
     empty
+}
+
+/// Threads that wait for a log, and for locks of their own: hardly for locks of the kernel.
+pub(crate) fn threads() -> Report {
+    let row = site_row(
+        MUTEX,
+        "xlog_cil_commit",
+        lock("mutex @ xlog_cil_commit", NameEvidence::Caller),
+        waits(&[(40, 2_500_000)]),
+    );
+    let mut report = report(GroupBy::Site, vec![row]);
+    let log = ["xlog_wait_on_iclog", "xlog_force_lsn", "__flush_workqueue", "do_wait"];
+    report.thread_time = Some(thread_time(&log));
+    report.user_locks = vec![
+        user_lock("fs_mark", Some("main_loop"), &["__lll_lock_wait", "pthread_mutex_lock"]),
+        user_lock("fs_mark", None, &[]),
+    ];
+    report.trust.sleeps = Some(SleepCounts { waits: 2, sleeps: 7 });
+    report
+}
+
+/// Their names are hostile.
+pub(crate) fn hostile_threads() -> Report {
+    let mut report = threads();
+    report.thread_time = Some(thread_time(&HOSTILE));
+    report.user_locks =
+        HOSTILE.iter().map(|name| user_lock(name, Some(name), &[name, name])).collect();
+    report
+}
+
+fn thread_time(functions: &[&str]) -> ThreadTime {
+    let sleep = |(at, name): (u64, &&str)| SleepTime {
+        function: Some(name.to_string()),
+        sum: PartTime { count: 100, time: Nanos(9_000_000_000 / (1 + at)) },
+    };
+    ThreadTime {
+        threads: 9,
+        on_cpu: Nanos(1_200_000_000),
+        runnable: Nanos(2_050_000_000),
+        kernel_locks: Nanos(90_000_000),
+        user_locks: Nanos(1_000_000_000),
+        sleeps: (0..).zip(functions).map(sleep).collect(),
+        unknown: Nanos(31_000_000),
+        lock_wait: Nanos(100_000_000),
+        ..ThreadTime::default()
+    }
+}
+
+fn user_lock(comm: &str, caller: Option<&str>, wrappers: &[&str]) -> UserLock {
+    UserLock {
+        task: TaskName { comm: comm.into(), pid: 4711, tid: 0 },
+        caller: caller.map(str::to_owned),
+        wrappers: wrappers.iter().map(|name| name.to_string()).collect(),
+        entry: Some("__x64_sys_futex".into()),
+        stat: waits(&[(100, 4_000_000), (2, 50_000_000)]).ended,
+    }
 }
 
 /// Everything that can go wrong has gone wrong.

@@ -56,6 +56,10 @@ pub(crate) const SOFTIRQ: u8 = 0x10;
 pub(crate) struct Reading {
     pub(crate) switches: bool,
     pub(crate) wakings: bool,
+    /// `sched:sched_switch` with callchains.
+    pub(crate) sleeps: bool,
+    /// Contention events at all.
+    pub(crate) contention: bool,
     pub(crate) ends: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
@@ -67,6 +71,8 @@ impl Default for Reading {
         Reading {
             switches: false,
             wakings: false,
+            sleeps: false,
+            contention: true,
             ends: true,
             kallsyms: "",
             detail: Detail::default(),
@@ -88,6 +94,12 @@ impl Reading {
         }
         if self.wakings {
             origin.events.push(Synthetic::waking_event());
+        }
+        if self.sleeps {
+            origin.events.push(Synthetic::switch_event());
+        }
+        if !self.contention {
+            origin.events.retain(|event| !event.name.starts_with("lock:"));
         }
         if !self.ends {
             origin.events.retain(|event| event.name != "lock:contention_end");

@@ -10,6 +10,7 @@ mod sys;
 mod sys_fake;
 mod event_fd;
 mod features;
+mod flood;
 pub mod ring_buffer;
 pub mod plan;
 pub mod session;

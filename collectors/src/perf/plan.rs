@@ -25,6 +25,21 @@ pub struct EventSpec {
     pub filter: Option<String>,
     /// The tracepoint.
     pub tracepoint: Option<Arc<Tracepoint>>,
+    /// Into which of the rings of its CPU it writes.
+    pub lane: Lane,
+    /// It counts all that runs on the CPUs, whosever events the scope asks for, where that is allowed.
+    pub everywhere: bool,
+}
+
+/// Which of the rings of a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lane {
+    /// The ring of all events but those of the other lane.
+    #[default]
+    Main,
+    /// A ring of its own, for records that a workload can make come faster than anyone can read them:
+    /// when it runs full, nothing else is lost.
+    Flood,
 }
 
 impl EventSpec {
@@ -38,7 +53,8 @@ impl EventSpec {
             flags: flag::DISABLED | flag::SAMPLE_ID_ALL | flag::WATERMARK,
             ..Attr::default()
         };
-        EventSpec { name: name.to_owned(), attr, filter: None, tracepoint: None }
+        let (lane, everywhere) = (Lane::Main, false);
+        EventSpec { name: name.to_owned(), attr, filter: None, tracepoint: None, lane, everywhere }
     }
 
     /// Every hit of a tracepoint, with its raw record.
@@ -60,6 +76,12 @@ impl EventSpec {
     /// The same with a filter.
     pub fn with_filter(mut self, filter: &str) -> EventSpec {
         self.filter = Some(filter.to_owned());
+        self
+    }
+
+    /// The same, counting everything where that is allowed.
+    pub fn everywhere(mut self) -> EventSpec {
+        self.everywhere = true;
         self
     }
 
@@ -127,7 +149,9 @@ impl Plan {
     /// The event as the scope and the clock want it.
     pub(crate) fn effective(&self, spec: &EventSpec) -> EventSpec {
         let mut spec = spec.clone();
-        if let Scope::Tasks { inherit, enable_on_exec, .. } = self.scope {
+        if let Scope::Tasks { inherit, enable_on_exec, .. } = self.scope
+            && !spec.everywhere
+        {
             spec.attr.flags |= if inherit { flag::INHERIT } else { 0 };
             spec.attr.flags |= if enable_on_exec { flag::ENABLE_ON_EXEC } else { 0 };
         }
@@ -161,6 +185,8 @@ mod tests {
         assert!(attr.has(flag::INHERIT) && attr.has(flag::ENABLE_ON_EXEC));
         assert!(attr.has(flag::USE_CLOCKID));
         assert_eq!(attr.clockid, libc::CLOCK_MONOTONIC);
+        let everywhere = plan.effective(&spec.clone().everywhere()).attr;
+        assert!(!everywhere.has(flag::INHERIT) && !everywhere.has(flag::ENABLE_ON_EXEC));
         plan.scope = Scope::SystemWide { cpus: vec![0] };
         plan.clockid = None;
         assert_eq!(plan.effective(&spec), spec, "system-wide on perf's clock adds nothing");

@@ -67,6 +67,11 @@ impl Ring {
         unread
     }
 
+    /// Bytes that it holds.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     fn position(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset + size_of::<u64>() <= self.mapping.len());
         // SAFETY: `offset` lies in the state page, which is the mapping's first page.

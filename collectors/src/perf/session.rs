@@ -5,6 +5,7 @@
 //! ```text
 //!   CPU 0:  owner (dummy on ourselves, disabled, mapped) <- event 0 <- event 1 ... of every task
 //!   CPU 1:  owner                                        <- event 0 <- event 1 ...
+//!   the same again for events of the lane `Flood`, if there are any
 //! ```
 //!
 //! Every event writes into the ring of its CPU (PERF_EVENT_IOC_SET_OUTPUT), so that records of one
@@ -21,7 +22,8 @@ use rustix::process::{Resource, getrlimit};
 use super::attr::{event_type, flag, software};
 use super::event_fd::{ANY, EventFd, Place};
 use super::features::{own_pid, probe};
-use super::plan::{EventSpec, Plan, Scope};
+use super::flood::Flood;
+use super::plan::{EventSpec, Lane, Plan, Scope};
 use super::ring_buffer::Ring;
 use super::sys::SyscallError;
 
@@ -109,6 +111,7 @@ pub struct LostCount {
 #[derive(Debug)]
 struct CpuRing {
     cpu: u32,
+    lane: Lane,
     owner: EventFd,
     ring: Ring,
 }
@@ -128,6 +131,9 @@ pub struct Session {
     unsupported: Vec<&'static str>,
     rings: Vec<CpuRing>,
     instances: Vec<Instance>,
+    /// Events that were to count everything, and may not.
+    narrowed: bool,
+    flood: Flood,
     /// Taken out of the rings before the caller asked: while tasks are being attached.
     held: Vec<u8>,
 }
@@ -162,17 +168,55 @@ impl Session {
         let mut events: Vec<_> = plan.events.iter().map(|spec| plan.effective(spec)).collect();
         let (warm, unsupported) = probe(&mut events)?;
         let rings = open_rings(plan, &events)?;
-        let instances = Vec::new();
-        Ok((Session { events, unsupported, rings, instances, held: Vec::new() }, warm))
+        let (instances, held, flood) = (Vec::new(), Vec::new(), Flood::default());
+        let narrowed = false;
+        let mut session = Session { events, unsupported, rings, instances, narrowed, flood, held };
+        if matches!(plan.scope, Scope::Tasks { .. }) {
+            session.open_everywhere(plan)?;
+        }
+        Ok((session, warm))
+    }
+
+    /// Opens the events that count everything beside those of the tasks. Where that is not allowed they
+    /// count the tasks, too.
+    fn open_everywhere(&mut self, plan: &Plan) -> Result<(), SessionError> {
+        for event in (0..self.events.len()).filter(|&event| plan.events[event].everywhere) {
+            for ring in 0..self.rings.len() {
+                match self.open_instance(event, ring, ANY) {
+                    Ok(instance) => self.instances.extend(instance),
+                    Err(SessionError::Syscall(e))
+                        if matches!(e.errno, libc::EACCES | libc::EPERM) =>
+                    {
+                        self.narrow(plan);
+                        return Ok(());
+                    }
+                    Err(SessionError::Syscall(e)) if e.errno == libc::ENODEV => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn narrow(&mut self, plan: &Plan) {
+        self.narrowed = true;
+        self.instances.clear();
+        for spec in self.events.iter_mut().filter(|spec| spec.everywhere) {
+            spec.everywhere = false;
+            *spec = plan.effective(spec);
+        }
     }
 
     /// Opens every event on every CPU for a task ([`ANY`]: for all). False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
         let before = self.instances.len();
         for event in 0..self.events.len() {
+            if task != ANY && self.events[event].everywhere {
+                continue;
+            }
             for ring in 0..self.rings.len() {
                 match self.open_instance(event, ring, task) {
-                    Ok(instance) => self.instances.push(instance),
+                    Ok(instance) => self.instances.extend(instance),
                     Err(SessionError::Syscall(e)) if e.errno == libc::ESRCH => {
                         self.instances.truncate(before);
                         return Ok(false);
@@ -186,21 +230,25 @@ impl Session {
         Ok(true)
     }
 
+    /// Opens an event into a ring; `None` when its records go to another one.
     fn open_instance(
         &self,
         event: usize,
         ring: usize,
         task: i32,
-    ) -> Result<Instance, SessionError> {
-        let CpuRing { cpu, owner, .. } = &self.rings[ring];
+    ) -> Result<Option<Instance>, SessionError> {
+        let CpuRing { cpu, owner, lane, .. } = &self.rings[ring];
         let spec = &self.events[event];
+        if spec.lane != *lane {
+            return Ok(None);
+        }
         let place = Place { task, cpu: *cpu as i32 };
         let fd = EventFd::open(&spec.attr, &spec.name, place)?;
         if let Some(filter) = &spec.filter {
             fd.set_filter(filter)?;
         }
         fd.set_output(owner)?;
-        Ok(Instance { event, cpu: *cpu, id: fd.id()?, fd })
+        Ok(Some(Instance { event, cpu: *cpu, id: fd.id()?, fd }))
     }
 
     /// Starts recording: sideband first, so that no sample is of a task never heard of. Not needed
@@ -215,6 +263,33 @@ impl Session {
         let is_sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
         let (sideband, samples): (Vec<_>, Vec<_>) = fresh.iter().partition(is_sideband);
         Ok(sideband.iter().chain(&samples).try_for_each(|instance| instance.fd.enable())?)
+    }
+
+    /// Starts those events that count everything although the others count tasks.
+    pub fn enable_everywhere(&self) -> Result<(), SessionError> {
+        let mut instances = self.instances.iter();
+        Ok(instances.try_for_each(|instance| match self.events[instance.event].everywhere {
+            true => instance.fd.enable(),
+            false => Ok(()),
+        })?)
+    }
+
+    /// Events that were to count everything count the tasks only: more was not allowed.
+    pub fn narrowed(&self) -> bool {
+        self.narrowed
+    }
+
+    /// Stops the events of the lane `Flood` when their records come too fast: gives the ids of their
+    /// instances, once.
+    pub fn stop_flood(&mut self) -> Result<Vec<u64>, SessionError> {
+        if !self.flood.is_due() {
+            return Ok(Vec::new());
+        }
+        let floods = |instance: &&Instance| self.events[instance.event].lane == Lane::Flood;
+        let flooding = self.instances.iter().filter(floods);
+        Ok(flooding
+            .map(|instance| instance.fd.disable().map(|()| instance.id))
+            .collect::<Result<_, _>>()?)
     }
 
     /// Stops recording; what stands in the rings can still be drained.
@@ -250,7 +325,15 @@ impl Session {
     pub fn drain(&mut self, into: &mut Vec<u8>) -> usize {
         let held = self.held.len();
         into.append(&mut self.held);
-        held + self.rings.iter_mut().map(|cpu| cpu.ring.drain(into)).sum::<usize>()
+        let Session { rings, flood, .. } = self;
+        let drained = rings.iter_mut().map(|cpu| {
+            let bytes = cpu.ring.drain(into);
+            if cpu.lane == Lane::Flood {
+                flood.drained(bytes, cpu.ring.size());
+            }
+            bytes
+        });
+        held + drained.sum::<usize>()
     }
 
     /// Takes a round out of the rings and keeps it for the next [`Session::drain`]. Gives its bytes.
@@ -288,7 +371,7 @@ impl Session {
 
     /// CPUs that have a ring.
     pub fn cpus(&self) -> impl Iterator<Item = u32> {
-        self.rings.iter().map(|ring| ring.cpu)
+        self.rings.iter().filter(|ring| ring.lane == Lane::Main).map(|ring| ring.cpu)
     }
 
     /// Events that are open, one file descriptor each.
@@ -323,12 +406,18 @@ fn open_rings(plan: &Plan, events: &[EventSpec]) -> Result<Vec<CpuRing>, Session
         owner.attr.read_format = first.attr.read_format;
     }
     let mut rings = Vec::new();
-    for &cpu in plan.scope.cpus() {
-        match open_ring(&owner, cpu, plan.ring_pages) {
-            Ok(ring) => rings.push(ring),
-            // The CPU went away since it was listed.
-            Err(SessionError::Syscall(e)) if matches!(e.errno, libc::ENODEV | libc::EINVAL) => {}
-            Err(error) => return Err(error),
+    for lane in [Lane::Main, Lane::Flood] {
+        if lane == Lane::Flood && events.iter().all(|event| event.lane != lane) {
+            continue;
+        }
+        for &cpu in plan.scope.cpus() {
+            match open_ring(&owner, (cpu, lane), plan.ring_pages) {
+                Ok(ring) => rings.push(ring),
+                // The CPU went away since it was listed.
+                Err(SessionError::Syscall(e)) if matches!(e.errno, libc::ENODEV | libc::EINVAL) => {
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     if rings.is_empty() {
@@ -337,7 +426,11 @@ fn open_rings(plan: &Plan, events: &[EventSpec]) -> Result<Vec<CpuRing>, Session
     Ok(rings)
 }
 
-fn open_ring(owner: &EventSpec, cpu: u32, pages: usize) -> Result<CpuRing, SessionError> {
+fn open_ring(
+    owner: &EventSpec,
+    (cpu, lane): (u32, Lane),
+    pages: usize,
+) -> Result<CpuRing, SessionError> {
     let place = Place { task: own_pid(), cpu: cpu as i32 };
     let owner = EventFd::open(&owner.attr, &owner.name, place)?;
     let page = rustix::param::page_size();
@@ -348,7 +441,7 @@ fn open_ring(owner: &EventSpec, cpu: u32, pages: usize) -> Result<CpuRing, Sessi
         }
         errno => SyscallError { call: format!("mmap of the ring of CPU {cpu}"), errno }.into(),
     })?;
-    Ok(CpuRing { cpu, owner, ring })
+    Ok(CpuRing { cpu, lane, owner, ring })
 }
 
 #[cfg(test)]

@@ -44,9 +44,18 @@ pub struct RecordArgs {
     /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
     #[arg(long)]
     pub no_cpu: bool,
-    /// Record who wakes whom, for `report --blame`: costs a callchain for each waking
+    /// Do not record who wakes whom: no `report --blame`; saves a callchain for each waking
     #[arg(long)]
-    pub blame: bool,
+    pub no_blame: bool,
+    /// Do not record context switches: whether a waiter slept or had no CPU stays unknown
+    #[arg(long)]
+    pub no_phases: bool,
+    /// Do not record where tasks sleep: saves a callchain for each sleep
+    #[arg(long)]
+    pub no_sleeps: bool,
+    /// Sample CPUs and nothing else: shares of `report --by path` without the cost of other events
+    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat"])]
+    pub cpu_only: bool,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,

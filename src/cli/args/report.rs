@@ -86,6 +86,9 @@ pub struct ReportArgs {
     /// Rows to show; 0 shows all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// Say below each row what its waiters did (slept, had no CPU), and those who let them wait
+    #[arg(long, conflicts_with_all = ["tree", "perf_compat"])]
+    pub phases: bool,
     /// Show the full stacks of each row, with their shares
     #[arg(long)]
     pub stacks: bool,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockprof_collectors::floor;
+use lockprof_collectors::perf::plan::Lane;
 use lockprof_collectors::perf::session::Session;
 use lockprof_collectors::procfs::sysctl::Sysctls;
 use lockprof_collectors::procfs::tracefs::TracefsError;
@@ -43,6 +44,7 @@ pub(super) fn origin(
         settings: Some(Settings {
             notes: [plan.notes.clone(), notes].concat(),
             floor_ns: floor,
+            own_ring: own_ring(session),
             ..settings(plan, workload)
         }),
         ..Origin::default()
@@ -96,6 +98,11 @@ fn events(session: &Session) -> Vec<EventDesc> {
     described.collect()
 }
 
+fn own_ring(session: &Session) -> Vec<u32> {
+    let events = session.events().iter().zip(0..);
+    events.filter(|(event, _)| event.lane == Lane::Flood).map(|(_, index)| index).collect()
+}
+
 fn host(plan: &RecordPlan) -> Host {
     let system = &plan.system;
     Host {
@@ -135,6 +142,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
         followed_system_wide: plan.follow,
         cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
         collectors: plan.collectors.clone(),
+        own_ring: Vec::new(),
         no_spin: plan.no_spin,
         floor_ns: None,
         own_pids: vec![std::process::id() as i32],

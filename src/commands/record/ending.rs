@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use lockprof_collectors::perf::session::Session;
+use lockprof_collectors::perf::plan::Lane;
+use lockprof_collectors::perf::session::{LostCount, Session};
 use lockprof_collectors::procfs::system::online_cpus;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -36,7 +37,10 @@ impl Ending {
         status: Option<i32>,
     ) -> Result<(End, Option<LiveError>), Failure> {
         let Recorded { rings: session, mut writer, sample_time, mapped_files, failure } = recorded;
-        let lost = session.lost_counts()?;
+        // Of wakings and switches that were lost LOST records tell: they touch no wait.
+        let is_main = |count: &LostCount| session.events()[count.event].lane == Lane::Main;
+        let mut lost = session.lost_counts()?;
+        lost.retain(is_main);
         let mut records = Synthesizer::new(plan.events[0].attr.sample_type);
         lost.iter().for_each(|count| records.lost_samples(count.id, count.lost));
         let records = records.take();

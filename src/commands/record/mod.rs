@@ -131,7 +131,11 @@ fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, F
         }
         (opened, _) => opened,
     };
-    opened.map_err(summary::explain_session)
+    let session = opened.map_err(summary::explain_session)?;
+    if session.narrowed() {
+        plan.note_narrowed();
+    }
+    Ok(session)
 }
 
 fn open_on_target(
@@ -177,10 +181,11 @@ fn meanwhile_held<T>(
 
 /// Starts recording, where neither an exec nor attaching did.
 fn enable(session: &Session, plan: &RecordPlan) -> Result<(), Failure> {
-    if plan.everything() {
-        session.enable().map_err(summary::explain_session)?;
-    }
-    Ok(())
+    let enabled = match plan.everything() {
+        true => session.enable(),
+        false => session.enable_everywhere(),
+    };
+    enabled.map_err(summary::explain_session)
 }
 
 /// Makes the file; one that stood there is put aside.
