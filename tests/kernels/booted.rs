@@ -16,11 +16,9 @@ use crate::fault::Fault;
 use crate::recorded::Recorded;
 
 /// A command that a guest ran.
-#[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) status: i32,
-    pub(crate) seconds: f64,
 }
 
 /// One boot of a kernel: `events` or `spin`.
@@ -46,6 +44,11 @@ impl Booted {
         }
     }
 
+    /// Recordings that travelled: they are in `folder`, and what ran beside them is not.
+    pub(crate) fn travelled(folder: &Path) -> Booted {
+        Booted { seconds: Ok(0.0), ..Booted::of(folder) }
+    }
+
     /// The same, its recordings broken.
     pub(crate) fn with(&self, fault: Fault) -> Booted {
         Booted { fault, ..Booted::of(&self.folder) }
@@ -64,8 +67,13 @@ impl Booted {
 
     /// Names of its recordings.
     pub(crate) fn names(&self) -> Vec<String> {
-        let named = |step: &Step| step.name.strip_prefix("record-").map(str::to_owned);
-        self.steps.iter().filter_map(named).collect()
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let data = paths.filter(|path| path.extension().is_some_and(|end| end == "data"));
+        let stem = |path: PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let mut names: Vec<String> = data.filter_map(stem).collect();
+        names.sort();
+        names
     }
 
     /// JSON that a step printed.
@@ -92,6 +100,5 @@ fn step(line: &str) -> Option<Step> {
     let mut words = line.split('\t');
     let name = words.next()?.to_owned();
     let status = words.next()?.parse().ok()?;
-    let seconds = words.next()?.parse().ok()?;
-    Some(Step { name, status, seconds })
+    Some(Step { name, status })
 }

@@ -22,6 +22,8 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     /// Which guest it looks at.
     pub(crate) guest: &'static str,
+    /// Whether it needs nothing but the recordings `mmap` and `directory`.
+    pub(crate) travels: bool,
     /// Whether there is something to check on this kernel.
     pub(crate) applies: fn(&Expected) -> bool,
     /// It.
@@ -32,20 +34,25 @@ fn always(_: &Expected) -> bool {
     true
 }
 
+const EVENTS: Check =
+    Check { name: "", guest: "events", travels: false, applies: always, run: steps };
+const SPIN: Check = Check { guest: "spin", ..EVENTS };
+
 /// All of them, in the order of the table.
-pub(crate) const CHECKS: [Check; 12] = [
-    Check { name: "every command ends well", guest: "events", applies: always, run: steps },
-    Check { name: "the rung is named", guest: "events", applies: always, run: rung },
-    Check { name: "mmap: rows", guest: "events", applies: always, run: mmap },
-    Check { name: "mmap, -a: rows", guest: "events", applies: always, run: all },
-    Check { name: "mmap, -p: rows", guest: "events", applies: always, run: pid },
-    Check { name: "directory: rows", guest: "events", applies: always, run: directory },
-    Check { name: "directory of XFS: rows", guest: "events", applies: always, run: xfs },
-    Check { name: "releasers", guest: "events", applies: has_releasers, run: releasers },
-    Check { name: "lock code is known", guest: "events", applies: always, run: known },
-    Check { name: "the host says the same", guest: "events", applies: always, run: same },
-    Check { name: "8 CPUs: every command ends well", guest: "spin", applies: always, run: steps },
-    Check { name: "8 CPUs: spinning by role", guest: "spin", applies: spins, run: spin },
+pub(crate) const CHECKS: [Check; 13] = [
+    Check { name: "every command ends well", run: steps, ..EVENTS },
+    Check { name: "the rung is named", travels: true, run: rung, ..EVENTS },
+    Check { name: "mmap: rows", travels: true, run: mmap, ..EVENTS },
+    Check { name: "mmap, -a: rows", run: all, ..EVENTS },
+    Check { name: "mmap, -p: rows", run: pid, ..EVENTS },
+    Check { name: "directory: rows", travels: true, run: directory, ..EVENTS },
+    Check { name: "directory of XFS: rows", run: xfs, ..EVENTS },
+    Check { name: "waiting is what waiters measure", run: convoy, ..EVENTS },
+    Check { name: "releasers", travels: true, applies: has_releasers, run: releasers, ..EVENTS },
+    Check { name: "lock code is known", travels: true, run: known, ..EVENTS },
+    Check { name: "the host says the same", run: same, ..EVENTS },
+    Check { name: "8 CPUs: every command ends well", run: steps, ..SPIN },
+    Check { name: "8 CPUs: spinning by role", applies: spins, run: spin, ..SPIN },
 ];
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
@@ -67,7 +74,7 @@ fn rung(kernel: &Expected, guest: &Booted) -> Said {
     let wanted = if kernel.contention_events {
         "contention events and CPU samples"
     } else {
-        Trust::SAMPLES_ONLY
+        Trust::SLEEPS_AND_SAMPLES
     };
     ensure(rung.starts_with(wanted), || format!("it says \"{rung}\""))?;
     ensure(recorded.has_event("lock:contended_release") == kernel.contended_release, || {
@@ -76,7 +83,7 @@ fn rung(kernel: &Expected, guest: &Booted) -> Said {
     let release = guest.text("release")?;
     let said = &recorded.by_site.header.kernel;
     ensure(said == release.trim(), || format!("{said} is not {}", release.trim()))?;
-    Ok(if kernel.contention_events { "events" } else { "samples" }.into())
+    Ok(if kernel.contention_events { "events" } else { "sleeps" }.into())
 }
 
 /// Share of the waiting that is for rwsems in such a mode, of such callers.
@@ -141,6 +148,24 @@ fn directory(kernel: &Expected, guest: &Booted) -> Said {
 
 fn xfs(kernel: &Expected, guest: &Booted) -> Said {
     directory_rows(kernel, &*guest.recorded("xfs")?)
+}
+
+/// The waiting of the convoy's short threads, against what these say of it: the time of their calls less that
+/// of the same calls when nobody held them up.
+fn convoy(_: &Expected, guest: &Booted) -> Said {
+    let outcome = guest.printed("record-convoy")?;
+    let groups = outcome["groups"].as_array().ok_or("the hammer printed no groups")?;
+    let short = groups.iter().find(|group| group["comm"] == "hammer-short");
+    let measured = short.and_then(|group| group["waiting"]["wait_total_ns"].as_f64());
+    let measured = measured.ok_or("the hammer printed no waiting")?;
+    let recorded = guest.recorded("convoy")?;
+    let of_short = |row: &&Row| row.key.task.as_ref().is_some_and(|t| t.comm == "hammer-short");
+    let rows = recorded.by_task.rows.iter().filter(of_short);
+    let told: u64 = rows.map(|row| row.stat.wait().0).sum();
+    let ratio = told as f64 / measured;
+    let said = format!("{:.0} % of {:.1} s", 100.0 * ratio, measured / 1e9);
+    ensure((0.9..=1.1).contains(&ratio), || format!("{said}: {}", first_rows(&recorded.by_site)))?;
+    Ok(said)
 }
 
 fn has_releasers(kernel: &Expected) -> bool {

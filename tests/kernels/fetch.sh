@@ -72,6 +72,11 @@ unpack() {
     for package in "$downloads"/*.deb; do dpkg-deb -x "$package" "$cache/$release.partial"; done
     # modprobe and depmod look into lib/modules; packages since Debian 13 have it in usr/lib.
     [ -e "$cache/$release.partial/lib/modules" ] || ln -s usr/lib "$cache/$release.partial/lib"
+    # Since Debian 14 the kernel itself lies beside its modules.
+    if [ ! -e "$cache/$release.partial/boot/vmlinuz-$release" ]; then
+        mkdir -p "$cache/$release.partial/boot"
+        ln -s "../lib/modules/$release/vmlinuz" "$cache/$release.partial/boot/vmlinuz-$release"
+    fi
     depmod -b "$cache/$release.partial" "$release"
     rm -rf "$downloads" "${cache:?}/$release"
     mv "$cache/$release.partial" "$cache/$release"

@@ -3,6 +3,9 @@
 //! `run.sh` boots the kernels and calls `real_kernels` with LOCKPROF_KERNELS, the folder with what they
 //! brought; without it the test is skipped aloud. It prints a table of kernels and checks. When a check
 //! holds, it is tried again on the same recordings with something broken, where it has to fail.
+//!
+//! Two recordings of each kernel are in `tests/fixtures/guests`: what can be checked of them is checked in
+//! every run of the tests, and what reports say of them is kept as goldens.
 
 // Everything here is test code, the functions between the tests too.
 #![allow(clippy::unwrap_used)]
@@ -13,6 +16,8 @@ mod booted;
 mod checks;
 mod expected;
 mod fault;
+#[path = "../golden/mod.rs"]
+mod golden;
 mod recorded;
 mod table;
 
@@ -22,7 +27,9 @@ use std::path::{Path, PathBuf};
 use booted::Booted;
 use checks::{CHECKS, Check};
 use expected::Expected;
-use table::{Cell, Table};
+use lockprof::render::{Renderer, Table};
+use lockprof::report::Report;
+use table::{Cell, Matrix};
 
 /// The guests of one kernel, by name; an error where one is not there.
 struct Kernel {
@@ -91,7 +98,7 @@ fn kernels(folder: &Path) -> (Vec<Kernel>, Vec<String>) {
     (kernels, skipped)
 }
 
-fn table(kernels: &[Kernel], mut skipped: Vec<String>) -> Table {
+fn matrix(kernels: &[Kernel], mut skipped: Vec<String>) -> Matrix {
     let guests = kernels.iter().flat_map(|kernel| [&kernel.events, &kernel.spin]);
     skipped.extend(guests.filter_map(|guest| guest.as_ref().err().cloned()));
     let mut lines: Vec<(String, Vec<Cell>)> = CHECKS
@@ -103,7 +110,7 @@ fn table(kernels: &[Kernel], mut skipped: Vec<String>) -> Table {
         lines.push((name.to_owned(), kernels.iter().map(|kernel| kernel.seconds(guest)).collect()));
     }
     let columns = kernels.iter().map(|kernel| kernel.version.clone()).collect();
-    Table { columns, lines, skipped }
+    Matrix { columns, lines, skipped }
 }
 
 /// Checks that hold although something is broken that they are there to notice.
@@ -114,6 +121,7 @@ fn blind(kernels: &[Kernel]) -> Vec<String> {
         for (fault, names) in fault::NOTICED {
             let broken = guest.with(fault);
             let checks = CHECKS.iter().filter(|check| names.contains(&check.name));
+            let checks = checks.filter(|check| (check.run)(kernel.expected, guest).is_ok());
             for check in checks.filter(|check| (check.applies)(kernel.expected)) {
                 if let Ok(word) = (check.run)(kernel.expected, &broken) {
                     let version = &kernel.version;
@@ -131,13 +139,61 @@ fn real_kernels() {
         return aloud::skipped("LOCKPROF_KERNELS is not set: tests/kernels/run.sh boots kernels");
     };
     let (kernels, skipped) = kernels(Path::new(&folder));
-    let table = table(&kernels, skipped);
-    println!("\n{table}");
-    let failures = table.failures();
-    assert!(failures.is_empty(), "{} checks failed", failures.len());
+    let matrix = matrix(&kernels, skipped);
+    println!("\n{matrix}");
     let blind = blind(&kernels);
     assert!(blind.is_empty(), "checks that notice nothing: {blind:#?}");
-    println!(
-        "each check fails on the same recordings with their symbols off, without wakings, or R and W swapped"
-    );
+    let failures = matrix.failures();
+    assert!(failures.is_empty(), "{} checks failed", failures.len());
+}
+
+/// The recordings that travelled.
+fn travelled() -> Vec<Kernel> {
+    let folder = |expected: &'static Expected| {
+        // Relative to the package, where tests run: the path is part of what reports say.
+        let folder = Path::new("tests/fixtures/guests").join(expected.version);
+        let events = Ok(Booted::travelled(&folder));
+        let spin = Err("it did not travel".into());
+        Kernel { version: expected.version.into(), expected, events, spin }
+    };
+    expected::KERNELS.iter().map(folder).collect()
+}
+
+#[test]
+fn recordings_that_travelled_say_on_this_machine_what_their_kernels_did() {
+    let kernels = travelled();
+    for kernel in &kernels {
+        for check in CHECKS.iter().filter(|check| check.travels && (check.applies)(kernel.expected))
+        {
+            let said = (check.run)(kernel.expected, kernel.events.as_ref().unwrap());
+            assert!(said.is_ok(), "{}: {}: {said:?}", kernel.version, check.name);
+        }
+    }
+}
+
+#[test]
+fn each_check_fails_on_recordings_that_are_broken_for_it() {
+    let blind = blind(&travelled());
+    assert!(blind.is_empty(), "checks that notice nothing: {blind:#?}");
+}
+
+#[test]
+fn reports_of_recordings_that_travelled() {
+    for kernel in travelled() {
+        let guest = kernel.events.unwrap();
+        for name in guest.names() {
+            let recorded = guest.recorded(&name).unwrap();
+            let mut tables = String::new();
+            for (by, report) in [("site", &recorded.by_site), ("lock", &recorded.by_lock)] {
+                let mut table = Vec::new();
+                let report = Report { top: 10, ..report.clone() };
+                Table::default().render(&report, &mut table).unwrap();
+                tables += &format!("$ lockprof report {name}.data --by {by} --top 10\n");
+                tables += &String::from_utf8(table).unwrap();
+                tables += "\n";
+            }
+            let tables = tables.trim_end().to_owned() + "\n";
+            golden::assert_golden(&format!("guests/{}-{name}.txt", kernel.version), &tables);
+        }
+    }
 }

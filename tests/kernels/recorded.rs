@@ -20,6 +20,7 @@ use crate::fault::Fault;
 pub(crate) struct Recorded {
     pub(crate) by_site: Report,
     pub(crate) by_lock: Report,
+    pub(crate) by_task: Report,
     pub(crate) paths: Paths,
     /// Names of the recorded events.
     pub(crate) events: Vec<String>,
@@ -63,6 +64,7 @@ impl Recorded {
         Ok(Recorded {
             by_site: report(GroupBy::Site),
             by_lock: report(GroupBy::Lock),
+            by_task: report(GroupBy::Task),
             paths: pipeline.paths(&PathQuery::default()),
             events,
             unknown,

@@ -29,8 +29,7 @@ impl Cell {
 }
 
 /// Columns and lines.
-#[derive(Default)]
-pub(crate) struct Table {
+pub(crate) struct Matrix {
     /// Kernels.
     pub(crate) columns: Vec<String>,
     /// Checks, with a cell a kernel.
@@ -39,7 +38,7 @@ pub(crate) struct Table {
     pub(crate) skipped: Vec<String>,
 }
 
-impl Table {
+impl Matrix {
     /// The checks that failed, with their kernels.
     pub(crate) fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
@@ -54,7 +53,7 @@ impl Table {
     }
 }
 
-impl Display for Table {
+impl Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.lines.iter().map(|(check, _)| check.len()).max().unwrap_or(0);
         let cells: Vec<Vec<String>> = self.lines.iter().map(|(_, cells)| texts(cells)).collect();
