@@ -7,6 +7,7 @@
 mod apart;
 mod events;
 mod faults;
+mod hand_overs;
 mod lives;
 mod recorded;
 mod sink;
@@ -15,11 +16,11 @@ use std::cell::RefCell;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, Releaser, StackPair, Tasks, Wakeups, Waking};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, SchedWaking, TaskChange};
+use crate::correlate::{Copies, Correlate, Moment, StackPair, Tasks, Wakeups};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
-    Context, Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
+    Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
 };
 use crate::order::Dated;
 use crate::recording::Origin;
@@ -194,6 +195,7 @@ impl Pipeline {
             switches: stages.lives.is_some(),
             sched_missing: stages.apart.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
+            chains: stages.wakeups.as_ref().map(Wakeups::chains),
             copies: stages.copies.as_ref().map_or(0, Copies::found),
         }
     }
@@ -283,32 +285,8 @@ impl Stages {
                 taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
+            Body::ContendedRelease(release) => self.take_release(at, &release),
             _ => self.take_sideband(event),
-        }
-    }
-
-    /// A waking matters when it hands over the lock that the woken task waits for.
-    fn take_waking(&mut self, at: Moment, waking: &SchedWaking<'_>) {
-        let woken = waking.woken;
-        self.hear(|states, over| states.waking(woken, at, &mut |stretch| over.push(stretch)));
-        let Stages { stacks, tasks, correlate, kernel, attribution, wakeups, tables, .. } = self;
-        let Some(wakeups) = wakeups else { return };
-        if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
-            return;
-        }
-        let stack = stacks.intern_kernel(waking.chain.kernel);
-        let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
-        let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
-        let kind = release.kind;
-        let waker = waking.who.task;
-        let by = Releaser { task: tasks.mention(waker, at.pid, at.tid), stack, kind };
-        if let Some(hold) =
-            wakeups.hand_over(waking.woken, &Waking { time: at.time, waker, by, wait })
-        {
-            tables.add_hold(&hold, attribution);
-        }
-        if wakeups.is_full() {
-            wakeups.forget(correlate.sleeping_waits());
         }
     }
 
@@ -431,6 +409,7 @@ impl Stages {
         let states = lives.as_ref().map(Lives::states);
         let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
         correlate.finish(&mut |o| sink.take(o));
+        sink.settle(Timestamp(u64::MAX));
         self.skid.iter_mut().for_each(Skid::finish);
     }
 }

@@ -5,11 +5,11 @@ mod streams;
 
 use std::process::Command;
 
-use lockprof::model::{GroupBy, HandOverKind, Uncharged};
+use lockprof::model::{GroupBy, HandOverKind, Query, Uncharged};
 use lockprof::report::{ChargedName, Report, Row};
 use lockprof::source::{At, Synthetic};
 use proptest::prelude::*;
-use streams::{MUTEX, READ, Reading, SEM, SPIN, WRITE, at, in_softirq};
+use streams::{MUTEX, READ, Reading, SEM, SPIN, WRITE, ask, at, in_softirq};
 
 /// Functions of 0x100 bytes each, from `FIRST` on.
 const FIRST: u64 = 0xffff_ffff_8100_0000;
@@ -54,9 +54,16 @@ fn reading() -> Reading {
 }
 
 fn report(by: GroupBy, write: impl FnOnce(&mut Synthetic)) -> Report {
-    let report = reading().report(by, write);
+    let mut synthetic = Synthetic::new();
+    write(&mut synthetic);
+    let query = Query { stacks: true, ..ask(by) };
+    let report = reading().pipeline([synthetic.take_round()]).report(&query);
     let rows: u64 = report.rows.iter().map(|row| row.stat.wait().0).sum();
     assert_eq!(rows, report.total.wait().0, "rows add up to all waiting");
+    if by == GroupBy::Blame {
+        let stacks: u64 = report.blame_stacks.iter().map(|stack| stack.wait.0).sum();
+        assert_eq!(stacks, rows, "stacks add up to all waiting");
+    }
     report
 }
 
@@ -168,6 +175,20 @@ const CASES: &[Case] = &[
             s.waking(at(180, 1, 1), 7, &stack(&names)).end(at(200, 0, 7), LOCK, 0);
         },
         &[("1 passed on", 80), ("own", 20)],
+    ),
+    (
+        "a waiter that passes the lock on is not charged with its own waiting",
+        |s| {
+            s.begin(at(100, 0, 7), LOCK, READ, &stack(&WAIT));
+            s.begin(at(100, 1, 8), LOCK, READ, &stack(&WAIT));
+            let names =
+                ["try_to_wake_up", "wake_up_q", "rwsem_down_read_slowpath", "munmap_caller"];
+            s.waking(at(150, 2, 1), 7, &stack(&RELEASE))
+                .waking(at(180, 0, 7), 8, &stack(&names))
+                .end(at(200, 0, 7), LOCK, 0)
+                .end(at(200, 1, 8), LOCK, 0);
+        },
+        &[("1", 100), ("7 passed on", 30), ("own", 20 + 50)],
     ),
     (
         "a signal ends a wait",
@@ -288,6 +309,10 @@ fn the_releasers_site_lies_above_its_wrappers() {
         ];
         s.waking(at(180, 1, 1), 7, &stack(&names)).end(at(200, 0, 7), LOCK, 0);
     });
+    let stack = &report.blame_stacks[0];
+    assert_eq!(stack.kernel, ["do_mprotect_pkey+0x10"], "from the site on");
+    let released = ["up_write+0x10", "xfs_iunlock+0x10", "munmap_caller+0x10"];
+    assert_eq!(stack.releaser, released, "from the release code on");
     let row = &report.rows[0];
     assert_eq!(row.key.caller.as_deref(), Some("do_mprotect_pkey"));
     let Some(ChargedName::Releaser { caller, wrappers, .. }) = &row.key.releaser else {
@@ -411,15 +436,40 @@ fn a_recorded_convoy_is_charged_to_the_long_holder() {
 }
 
 /// `LOCKPROF_BLESS=1 cargo test --test blame` writes it anew.
+fn assert_golden(name: &str, got: &str) {
+    let path = format!("{}/tests/goldens/blame/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("LOCKPROF_BLESS").is_some() {
+        std::fs::write(&path, got).expect("goldens can be written");
+    }
+    assert_eq!(got, std::fs::read_to_string(path).unwrap_or_default());
+}
+
 #[test]
 fn the_table_of_blame_is_the_golden_one() {
     let got = recorded("6.18/convoy.data", &["--blame", "--top", "3"]);
     let got = got.replace(env!("CARGO_MANIFEST_DIR"), "");
     let table: String =
         got.split_inclusive('\n').take_while(|line| !line.starts_with("trust")).collect();
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/goldens/blame/convoy.txt");
-    if std::env::var_os("LOCKPROF_BLESS").is_some() {
-        std::fs::write(path, &table).expect("goldens can be written");
-    }
-    assert_eq!(table, std::fs::read_to_string(path).unwrap_or_default());
+    assert_golden("convoy.txt", &table);
+}
+
+#[test]
+fn the_stacks_of_blame_are_the_golden_ones() {
+    let got = recorded("6.18/convoy.data", &["--blame", "--format", "folded"]);
+    assert_golden("convoy.folded", &got);
+}
+
+#[test]
+fn a_flame_graph_of_blame_wants_a_recording_that_tells_of_releasers() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recordings/6.18/lost.data");
+    let picture = std::env::temp_dir().join(format!("lockprof-blame-{}.svg", std::process::id()));
+    let output = Command::new(env!("CARGO_BIN_EXE_lockprof"))
+        .args(["flamegraph", "--blame", file, "-o"])
+        .arg(&picture)
+        .output()
+        .expect("lockprof runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("no wakings with stacks") && said.contains("hint:"), "{said}");
+    assert!(!picture.exists(), "no picture that says nothing");
 }

@@ -7,7 +7,7 @@ use lockprof::render::{FlameGraph, Weight};
 use lockprof::report::Report;
 use reports::{assert_golden, bytes, text};
 
-const WEIGHTS: [Weight; 3] = [Weight::Wait, Weight::Cpu, Weight::Count];
+const WEIGHTS: [Weight; 4] = [Weight::Wait, Weight::Cpu, Weight::Count, Weight::Blame];
 
 /// Titles of all frames, entities resolved. Panics where tags do not match.
 fn titles(svg: &str) -> Vec<String> {
@@ -87,9 +87,51 @@ fn counts_and_cpu_time_have_their_own_words() {
 #[test]
 fn the_same_report_gives_the_same_picture() {
     for weight in WEIGHTS {
-        let draw = || bytes(&FlameGraph { weight }, &reports::stacks());
-        assert!(draw() == draw());
+        for report in [reports::stacks(), reports::blame()] {
+            let draw = || bytes(&FlameGraph { weight }, &report);
+            assert!(draw() == draw());
+        }
     }
+}
+
+/// Title and top of each frame: frames higher up the picture have the smaller number.
+fn tops(svg: &str) -> Vec<(String, f64)> {
+    let frames = svg.split("<title>").skip(1).filter_map(|frame| {
+        let (title, rest) = frame.split_once("</title>")?;
+        let top = rest.split_once(" y=\"")?.1.split_once('"')?.0;
+        Some((resolve(title), top.parse().ok()?))
+    });
+    frames.collect()
+}
+
+#[test]
+fn who_let_them_wait_stands_upside_down_on_who_waited() {
+    let tops = tops(&svg(Weight::Blame, &reports::blame()));
+    let top = |name: &str| -> f64 {
+        let found = tops.iter().find(|(title, _)| title.starts_with(&format!("{name} (")));
+        found.unwrap_or_else(|| panic!("{name} in {tops:#?}")).1
+    };
+    // From the bottom up.
+    let order = ["rwsem:W", "mmap_lock", "grow_heap", "-- released by --", "up_write"];
+    assert!(order.windows(2).all(|pair| top(pair[0]) > top(pair[1])), "{tops:#?}");
+    let of_name = |name: &str| -> Vec<f64> {
+        tops.iter().filter(|(title, _)| title.starts_with(name)).map(|(_, top)| *top).collect()
+    };
+    let release = top("up_write");
+    let (waiters, releasers): (Vec<f64>, Vec<f64>) =
+        of_name("do_syscall_64 (").into_iter().partition(|top| *top > release);
+    assert!(!waiters.is_empty() && !releasers.is_empty(), "roots at both ends: {tops:#?}");
+    for unattributed in ["(woken, not running yet) (21 ms", "(no waking seen) (90 ms"] {
+        assert_eq!(of_name(unattributed).len(), 1, "{unattributed} in {tops:#?}");
+    }
+}
+
+#[test]
+fn hostile_names_of_releasers_stay_text() {
+    let svg = svg(Weight::Blame, &reports::hostile_blame());
+    titles(&svg);
+    assert_eq!(svg.chars().find(|&c| !matches!(c, '\n' | '\t') && acts(c)), None);
+    assert_eq!(svg.matches("<script").count(), 1, "only inferno's own script");
 }
 
 #[test]

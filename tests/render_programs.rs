@@ -186,6 +186,7 @@ fn csv_folded_and_json_look_like_this() {
     assert_golden("hostile.csv", &text(&Csv, &reports::hostile()));
     assert_golden("stacks.folded", &text(&Folded::default(), &reports::stacks()));
     assert_golden("stacks-cpu.folded", &text(&Folded { weight: Weight::Cpu }, &reports::stacks()));
+    assert_golden("blame.folded", &text(&Folded { weight: Weight::Blame }, &reports::blame()));
     assert_golden("hostile.folded", &text(&Folded::default(), &reports::hostile()));
     let version = format!("\"lockprof_version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     let json = text(&Json, &reports::sites());
@@ -210,6 +211,7 @@ fn folded_weights_add_up_to_the_report() {
     }
     assert_eq!(weights(Weight::Cpu, &reports::stacks()), 3_400_000_000);
     assert_eq!(weights(Weight::Cpu, &reports::sites()), 0);
+    assert_eq!(weights(Weight::Blame, &reports::blame()), reports::blame().total.wait().0);
 }
 
 #[test]

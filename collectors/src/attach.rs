@@ -9,10 +9,18 @@
 //! 4. again from 2 until a pass finds no unknown thread.
 //!
 //! A thread that inherits its events and is opened too gives every record twice, under two ids.
+//!
+//! No event is opened disabled: PERF_EVENT_IOC_ENABLE goes through an event and its children one by
+//! one, and a child that is created meanwhile may take over what its parent was before. It stays
+//! disabled, with its own children, and the parent too once the scheduler has swapped their contexts:
+//! begins without ends, for good (`inherit_event` and `perf_event_context_sched_out` of
+//! `kernel/events/core.c`). Events count at once instead, and writing is what starts, for the whole
+//! family in one moment: when all are open, each is connected with its ring.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use crate::perf::attr::flag;
 use crate::perf::plan::Plan;
 use crate::perf::record::{HEADER_SIZE, RecordHeader, kind};
 use crate::perf::session::{Session, SessionError};
@@ -37,7 +45,7 @@ pub struct Attached {
 /// Opens the plan's events on every thread of `pids`, enabled. The tasks of the plan's scope are not
 /// looked at; `inherit` should be set in it.
 pub fn attach(plan: &Plan, pids: &[i32]) -> Result<Attached, SessionError> {
-    let (mut session, _warm) = Session::prepare(plan)?;
+    let (mut session, _warm) = Session::prepare(&counting(plan))?;
     let mut known = Known::default();
     let (mut threads, mut passes, mut complete) = (0, 0, false);
     let start = Instant::now();
@@ -52,11 +60,7 @@ pub fn attach(plan: &Plan, pids: &[i32]) -> Result<Attached, SessionError> {
                 continue;
             }
             complete = false;
-            let opened = session.instances();
-            if session.open_on(tid)? {
-                session.enable_from(opened)?;
-                threads += 1;
-            }
+            threads += usize::from(session.open_on(tid)?);
             known.open(tid, passes);
         }
     }
@@ -64,6 +68,13 @@ pub fn attach(plan: &Plan, pids: &[i32]) -> Result<Attached, SessionError> {
         return Err(SessionError::NoSuchTask { tasks: pids.to_vec() });
     }
     Ok(Attached { session, threads, passes, complete })
+}
+
+/// The plan with events that count from the moment they are open: what inherits one counts as well.
+fn counting(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    plan.events.iter_mut().for_each(|event| event.attr.flags &= !flag::DISABLED);
+    plan
 }
 
 /// Threads of all processes that still run.

@@ -15,6 +15,7 @@
 pub mod perf;
 pub mod procfs;
 pub mod contention;
+pub mod contended_release;
 pub mod cpu;
 pub mod sched;
 pub mod sideband;

@@ -1,7 +1,8 @@
 //! Who is charged with waiting: sums by waiter and releaser, how long each releaser held locks, and where
 //! it slept meanwhile.
 //!
-//! In: the pieces of waits. Out: three bounded tables. When one is full the keys that count least are
+//! In: the pieces of waits, and their parts that go on to another releaser. Out: bounded tables. When
+//! one is full the keys that count least are
 //! merged into their parents; what is charged to anybody at all stays exact.
 //!
 //! ```text
@@ -14,7 +15,7 @@
 use hashbrown::HashMap;
 
 use super::key::{CellKey, StackKey, TaskKey};
-use crate::correlate::LockId;
+use crate::correlate::{ChainId, LockId};
 use crate::model::{FunctionId, HandOverKind, Nanos, StackId, Stat, Uncharged, WaitStat};
 
 /// Whom a piece of a wait is charged to.
@@ -62,6 +63,15 @@ pub struct SleepKey {
     pub hold: HoldKey,
     /// Kernel stack of the switch-out.
     pub stack: StackKey,
+}
+
+/// Whose waiting went through to another than its releaser, along which chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThroughKey {
+    /// The waits whose parts these are.
+    pub waiter: CellKey,
+    /// From the releaser to the root; `None` for folded ones.
+    pub chain: Option<ChainId>,
 }
 
 /// Finds the site of a releaser's stack, or of a waiter's.
@@ -134,6 +144,19 @@ impl SleepKey {
     }
 }
 
+impl ThroughKey {
+    fn parent(self, site: SiteOf<'_>) -> Option<ThroughKey> {
+        let mut key = self;
+        match self.waiter {
+            CellKey { user, .. } if user != StackId::EMPTY => key.waiter.user = StackId::EMPTY,
+            CellKey { task: TaskKey::Task(_), .. } => key.waiter.task = TaskKey::Folded,
+            _ if self.chain.is_some() => key.chain = None,
+            waiter => key.waiter = waiter.parent(site)?,
+        }
+        Some(key)
+    }
+}
+
 /// The tables.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
@@ -141,6 +164,9 @@ pub(super) struct Blame {
     pub(super) holds: HashMap<HoldKey, Stat>,
     /// Waiting that passed while its holder slept.
     pub(super) sleeps: HashMap<SleepKey, Nanos>,
+    pub(super) through: HashMap<ThroughKey, Stat>,
+    /// Charged time that may go on to another unseen, because a limit was reached.
+    pub(super) cut: Nanos,
     /// Keys that were merged into their parents.
     pub(super) folded: u64,
 }
@@ -160,6 +186,10 @@ impl Blame {
             let parent = |key: SleepKey| key.parent(releaser);
             let add = |sum: &mut Nanos, time: &Nanos| *sum += *time;
             self.folded += fold(&mut self.sleeps, limit, parent, |time| *time, add);
+        }
+        if self.through.len() > limit {
+            let parent = |key: ThroughKey| key.parent(waiter);
+            self.folded += fold(&mut self.through, limit, parent, |stat| stat.own, Stat::merge);
         }
     }
 }

@@ -8,7 +8,7 @@ mod key;
 mod tables;
 mod thread_time;
 
-pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey};
+pub use blame::{BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey};
 pub use key::{CellKey, StackKey, TaskKey};
 pub use tables::{CpuKey, Detail, Tables, WaitFilter};
 pub use thread_time::{LifePiece, PartTime, ThreadKey, ThreadPart, ThreadTimes, UserLockKey};

@@ -6,11 +6,11 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, fold};
+use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
 use crate::attribute::{Attribution, Facts};
-use crate::correlate::{Hold, Piece, PieceEnd, Releaser, Sample};
+use crate::correlate::{ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
     FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
     TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
@@ -191,6 +191,40 @@ impl Tables {
             }));
         }
         self.make_room_for_blame(attribution);
+    }
+
+    /// Counts a part of a piece that goes on to another than the piece's releaser, or may do so unseen.
+    pub fn add_through(&mut self, wait: &Wait, part: ChainPart, attribution: &Attribution) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait {
+            return;
+        }
+        let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+        let own = wait.own_inside(inside);
+        if part.cut {
+            self.blame.cut += own;
+        }
+        let ends_inside = range.contains(part.to);
+        if part.chain.is_none() || (own == Nanos::ZERO && !ends_inside) {
+            return;
+        }
+        let key = ThroughKey { waiter: cell_key(wait, self.detail), chain: part.chain };
+        let stat = self.blame.through.entry(key).or_default();
+        stat.own += own;
+        if ends_inside {
+            stat.add(part.to.since(part.from));
+        }
+        self.make_room_for_blame(attribution);
+    }
+
+    /// Charged waiting that goes on to another than its releaser, by waiter and chain, in no order.
+    pub fn through(&self) -> impl Iterator<Item = (&ThroughKey, &Stat)> {
+        self.blame.through.iter()
+    }
+
+    /// Charged time that may go on to another unseen, because a limit was reached.
+    pub fn cut(&self) -> Nanos {
+        self.blame.cut
     }
 
     /// Counts how long a releaser kept a lock while others waited for it.

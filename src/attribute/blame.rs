@@ -13,7 +13,7 @@
 use super::site::{self, Site};
 use crate::correlate::KindSet;
 use crate::kernel::{KernelFrame, LockFunction, Role};
-use crate::model::{HandOverKind, LockKind};
+use crate::model::{HandOverKind, LockKind, Mode};
 
 /// A stack that hands a lock over when it wakes one of those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Release {
     pub kind: HandOverKind,
     /// Kinds of the lock code: the lock that is waited for must be one of them.
     pub kinds: KindSet,
+    /// Nobody else can have held the lock: it is not one that readers share, or was not held so.
+    pub exclusive: bool,
 }
 
 /// The lock code of a lock in which tasks sleep. Wakings hold spinlocks of their own.
@@ -42,11 +44,14 @@ pub(super) fn release(frames: &[KernelFrame]) -> Option<Release> {
     }
     let mut kinds = KindSet::default();
     let mut kind = HandOverKind::Release;
+    let mut mode = None;
     for row in from.iter().take_while(|frame| frame.lock_code).filter_map(sleeping_lock) {
         row.kind.into_iter().for_each(|kind| kinds.insert(kind));
+        mode = mode.or(row.mode);
         if !matches!(row.role, Role::Wake | Role::Release | Role::IrqOn) {
             kind = HandOverKind::PassOn;
         }
     }
-    Some(Release { site: site::find(from), kind, kinds })
+    let exclusive = mode.is_some_and(|mode| mode != Mode::Read);
+    Some(Release { site: site::find(from), kind, kinds, exclusive })
 }

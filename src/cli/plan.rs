@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use lockprof_collectors::Collector;
+use lockprof_collectors::contended_release::{ContendedRelease, RELEASE};
 use lockprof_collectors::contention::Contention;
 use lockprof_collectors::cpu::{Cpu, CpuEvent};
 use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope};
@@ -221,6 +222,9 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
         if !sched.is_empty() {
             collectors.push(Box::new(sched));
         }
+        if blame {
+            collectors.push(Box::new(ContendedRelease { stacks: args.release_stacks }));
+        }
     }
     if !args.no_cpu {
         let frequency = args.frequency as u32;
@@ -230,7 +234,11 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     let mut collected = Collected::default();
     for collector in collectors {
         let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
-            Err(TracefsError::NoTracepoint { name }) if !args.no_cpu => {
+            // Linux 7.2 and later tell more closely what wakings tell of all.
+            Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
+                continue;
+            }
+            Err(TracefsError::NoTracepoint { name }) if name != RELEASE && !args.no_cpu => {
                 collected.notes.push(match collector.name() {
                     Sched::NAME => format!(
                         "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \

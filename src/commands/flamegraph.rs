@@ -5,20 +5,33 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
+
 use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{self, FlamegraphArgs};
 use crate::cli::messages::{self, Failure};
-use crate::model::Query;
+use crate::model::{GroupBy, Query};
 use crate::render::{FlameGraph, Renderer, Weight};
 use crate::report::Report;
 
 pub(super) fn run(args: &FlamegraphArgs) -> Result<ExitCode, Failure> {
-    let query = Query { filter: args.filter.filter(), ..query() };
+    let by = if args.blame { GroupBy::Blame } else { GroupBy::default() };
+    let query = Query { by, filter: args.filter.filter(), ..query() };
     let pipeline = input::analyse(&args.input, detail(), &query.filter)?;
     let report = pipeline.report(&query);
-    draw(&report, args.weight.into(), &args.output)?;
+    if args.blame && report.trust.charged.is_none() {
+        return Err(without_wakings());
+    }
+    let weight = if args.blame { Weight::Blame } else { args.weight.into() };
+    draw(&report, weight, &args.output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn without_wakings() -> Failure {
+    let why =
+        anyhow!("the recording does not tell who let whom wait: it has no wakings with stacks");
+    Failure::new(why).hint("lockprof record --blame -- COMMAND".to_owned())
 }
 
 /// The question that a flame graph answers.

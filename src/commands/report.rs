@@ -8,7 +8,8 @@ use super::{input, output};
 use crate::analyse::Detail;
 use crate::cli::args::{By, Format, ReportArgs};
 use crate::cli::messages::Failure;
-use crate::render::{Csv, Folded, Json, Table};
+use crate::model::GroupBy;
+use crate::render::{Csv, Folded, Json, Table, Weight};
 
 pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     match args.by {
@@ -25,9 +26,9 @@ fn waits(args: &ReportArgs) -> Result<(), Failure> {
         return Err(Failure::new(anyhow!("--raw speaks of CPU samples")).hint(by_path));
     }
     let query = args.query();
-    if query.by.is_blame() && (args.format == Format::Folded || args.stacks) {
-        let without = "lockprof report --blame --format json".to_owned();
-        return Err(Failure::new(anyhow!("rows of releasers have no stacks")).hint(without));
+    if query.by == GroupBy::Releaser && query.stacks {
+        let blame = "lockprof report --blame --format folded".to_owned();
+        return Err(Failure::new(anyhow!("rows of releasers have no stacks")).hint(blame));
     }
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;
@@ -36,6 +37,7 @@ fn waits(args: &ReportArgs) -> Result<(), Failure> {
         Format::Table => output::print(&table(args), &report),
         Format::Json => output::print(&Json, &report),
         Format::Csv => output::print(&Csv, &report),
+        Format::Folded if args.blame => output::print(&Folded { weight: Weight::Blame }, &report),
         Format::Folded => output::print(&Folded::default(), &report),
     }
 }
@@ -72,7 +74,7 @@ fn next(args: &ReportArgs) -> Vec<String> {
     let report = |rest: &str| format!("lockprof report{file} {rest}");
     let graph = |rest: &str| format!("lockprof flamegraph{file} {rest}-o lockprof.svg");
     match args.by {
-        _ if args.blame => vec![report("--by releaser"), report("--by lock")],
+        _ if args.blame => vec![report("--by releaser"), graph("--blame ")],
         By::Site => vec![report("--by lock"), report("--stacks"), graph("")],
         By::Lock | By::Task => vec![report("--by site"), report("--stacks"), graph("")],
         By::Releaser => vec![report("--blame"), report("--by lock")],

@@ -2,9 +2,12 @@
 //!
 //! In: decoded events in order of time, their stacks interned. Out: [`Observation`]s: waits with an
 //! outcome, and CPU samples with what their task was waiting for; and the [`Piece`]s of a wait, each
-//! with who let it end. State: the open waits, the book of tasks, what was lost where, the hand-overs of
-//! the locks that are waited for, and what tasks did between two switches.
+//! with who let it end, and for whom that one waited meanwhile ([`Chains`]). State: the open waits, the
+//! book of tasks, what was lost where, the hand-overs of the locks that are waited for, and what tasks did
+//! between two switches.
 
+mod chains;
+mod charging;
 mod copies;
 mod counts;
 mod gaps;
@@ -12,6 +15,7 @@ mod losses;
 mod open;
 mod pairing;
 mod phases;
+mod releases;
 mod rings;
 mod run_states;
 mod rwbase;
@@ -22,11 +26,14 @@ mod tasks;
 mod waiting;
 mod wakeups;
 
+pub use chains::{ChainId, Chains, Link, Part as ChainPart, Waited};
+pub use charging::Charge;
 pub use copies::Copies;
 pub use counts::Counts;
 pub use open::KindSet;
 pub use pairing::{Correlate, Moment, Observation, Recorded, Sample, StackPair};
 pub use phases::{holder, phases};
+pub use releases::ContendedRelease;
 pub use rings::{RingId, Rings};
 pub use run_states::RunStates;
 pub use sleeps::{LockSleep, SleepCounts, Sleeps};

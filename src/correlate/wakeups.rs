@@ -17,6 +17,9 @@
 
 use hashbrown::HashMap;
 
+use super::chains::Chains;
+use super::charging::Late;
+use super::releases::Releases;
 use super::waiting::OpenWait;
 use crate::model::{
     HandOverKind, LockAddr, LockKind, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp,
@@ -103,14 +106,14 @@ pub struct Piece {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct HandOver {
-    time: Timestamp,
-    by: Releaser,
+pub(super) struct HandOver {
+    pub(super) time: Timestamp,
+    pub(super) by: Releaser,
 }
 
 /// The hand-overs of one lock, in order of time.
 #[derive(Debug, Default)]
-struct Lock {
+pub(super) struct Lock {
     hand_overs: Vec<HandOver>,
     /// Hand-overs up to here were too many to keep.
     forgotten: Timestamp,
@@ -141,14 +144,19 @@ struct Gap {
 /// The hand-overs of all locks.
 #[derive(Debug)]
 pub struct Wakeups {
-    locks: HashMap<LockId, Lock>,
+    pub(super) locks: HashMap<LockId, Lock>,
     woken: HashMap<TaskId, Woken>,
     /// Hand-overs in all locks.
-    kept: usize,
+    pub(super) kept: usize,
     limit: usize,
     gaps: Vec<Gap>,
     /// Whether switch-outs are recorded, by which a waking that came twice is told from two.
     switches: bool,
+    pub(super) chains: Chains,
+    pub(super) releases: Releases,
+    pub(super) late: Late,
+    /// The pieces of the wait at hand.
+    pub(super) pieces: Vec<Piece>,
 }
 
 impl Wakeups {
@@ -161,7 +169,16 @@ impl Wakeups {
             limit: KEPT,
             gaps: Vec::new(),
             switches,
+            chains: Chains::default(),
+            releases: Releases::default(),
+            late: Late::default(),
+            pieces: Vec::new(),
         }
+    }
+
+    /// The chains that waits were charged along.
+    pub fn chains(&self) -> &Chains {
+        &self.chains
     }
 
     /// LOST: a ring dropped records between its record before and the one that says so.
@@ -187,6 +204,14 @@ impl Wakeups {
         let earlier = self.remember(woken, waking);
         if self.switches && earlier.is_some_and(|earlier| is_copy(&earlier, waking)) {
             return None;
+        }
+        if by.kind == HandOverKind::Release
+            && let Some((released, known)) = self.releases.of_waking(wait.lock, by, time)
+        {
+            return match known {
+                true => self.name(wait.lock, HandOver { time: released, by }),
+                false => Some(self.insert(wait.lock, HandOver { time: released, by }, wait.begin)),
+            };
         }
         let lock = self.locks.entry(wait.lock).or_default();
         let batch_until = std::mem::replace(&mut lock.batch_until, time);
@@ -233,7 +258,7 @@ impl Wakeups {
         }
         for hand_over in inside {
             let to = hand_over.time;
-            out(Piece { from, to, end: self.end_of(from, to, hand_over.by) });
+            out(Piece { from, to, end: self.end_of(wait, (from, to), hand_over.by) });
             from = to;
         }
         let own = || if self.is_gap(from, wait.end) { Uncharged::Lost } else { Uncharged::Own };
@@ -242,9 +267,11 @@ impl Wakeups {
         }
     }
 
-    fn end_of(&self, from: Timestamp, to: Timestamp, by: Releaser) -> PieceEnd {
+    /// What ended the piece before a hand-over. A waiter that passes the lock on has been let in already.
+    fn end_of(&self, wait: &Wait, (from, to): (Timestamp, Timestamp), by: Releaser) -> PieceEnd {
         match self.is_gap(from, to) {
             true => PieceEnd::Uncharged(Uncharged::Lost),
+            false if by.task == wait.task => PieceEnd::Uncharged(Uncharged::Own),
             false => PieceEnd::HandOver(by),
         }
     }
@@ -257,16 +284,21 @@ impl Wakeups {
     /// Whether it is time to [`Wakeups::forget`].
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.kept >= self.limit
+        self.kept >= self.limit || self.chains.is_full() || self.releases.is_full()
     }
 
-    /// Forgets hand-overs that are older than every open wait for their lock. `open`: all open waits.
+    /// Forgets hand-overs that are older than every open wait for their lock, and waits that are older
+    /// than all. `open`: all open waits.
     pub fn forget(&mut self, open: impl Iterator<Item = OpenWait>) {
         let mut oldest: HashMap<LockId, Timestamp> = HashMap::new();
-        for wait in open {
+        let open: Vec<OpenWait> = open.collect();
+        self.releases.forget(open.iter());
+        for wait in open.into_iter().chain(self.late.waits()) {
             let begin = oldest.entry(wait.lock).or_insert(wait.begin);
             *begin = wait.begin.min(*begin);
         }
+        let of_all = oldest.values().min().copied();
+        self.chains.forget(of_all.unwrap_or(Timestamp(u64::MAX)));
         self.locks.retain(|id, lock| {
             oldest.get(id).is_some_and(|&oldest| {
                 lock.hand_overs.drain(..lock.after(oldest));
@@ -306,80 +338,28 @@ impl Lock {
         }
     }
 
-    fn inside(&self, begin: Timestamp, end: Timestamp) -> &[HandOver] {
+    /// Adds a hand-over that may be older than others; gives the latest release before it.
+    pub(super) fn insert(&mut self, hand_over: HandOver) -> Timestamp {
+        let at = self.after(hand_over.time);
+        let earlier = self.hand_overs.get(..at).unwrap_or_default().iter().rev();
+        let mut releases = earlier.filter(|earlier| earlier.by.kind == HandOverKind::Release);
+        let before = releases.next().map_or(self.forgotten, |release| release.time);
+        self.hand_overs.insert(at, hand_over);
+        self.released = self.released.max(hand_over.time);
+        before
+    }
+
+    /// The hand-over by this task at this time.
+    pub(super) fn at(&mut self, time: Timestamp, task: TaskRef) -> Option<&mut HandOver> {
+        let of_task = |known: &&mut HandOver| known.time == time && known.by.task == task;
+        self.hand_overs.iter_mut().rev().find(of_task)
+    }
+
+    pub(super) fn inside(&self, begin: Timestamp, end: Timestamp) -> &[HandOver] {
         let (from, to) = (self.after(begin), self.after(end));
         self.hand_overs.get(from..to).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Context, Cpu, LockType, Mode};
-
-    const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
-
-    fn hand_over(wakeups: &mut Wakeups, time: u64, begin: u64) -> Option<Hold> {
-        let by = Releaser { task: TaskRef(1), stack: StackId(1), kind: HandOverKind::Release };
-        let wait = OpenWait { lock: LOCK, begin: Timestamp(begin) };
-        let waking = Waking { time: Timestamp(time), waker: TaskId(1), by, wait };
-        wakeups.hand_over(TaskId(7), &waking)
-    }
-
-    fn wait(begin: u64, end: u64) -> Wait {
-        Wait {
-            task: TaskRef(7),
-            context: Context::Task,
-            cpu: Cpu(0),
-            lock_type: LockType::new(LOCK.kind, Mode::Write),
-            lock: LOCK.addr,
-            begin: Timestamp(begin),
-            end: Timestamp(end),
-            nested: Nanos::ZERO,
-            spun: Nanos::ZERO,
-            outcome: Outcome::Acquired,
-            kernel_stack: StackId(2),
-            user_stack: StackId::EMPTY,
-        }
-    }
-
-    fn pieces(wakeups: &Wakeups, wait: &Wait) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        wakeups.cut(wait, &mut |piece| pieces.push(piece));
-        pieces
-    }
-
-    #[test]
-    fn hand_overs_before_every_open_wait_are_forgotten() {
-        let mut wakeups = Wakeups::new(false);
-        for n in 1..=10 {
-            hand_over(&mut wakeups, n * 1_000_000, 0);
-        }
-        let open = OpenWait { lock: LOCK, begin: Timestamp(8_000_000) };
-        wakeups.forget([open].into_iter());
-        assert_eq!(wakeups.kept, 2);
-        assert_eq!(pieces(&wakeups, &wait(8_000_000, 11_000_000)).len(), 3);
-        wakeups.forget(std::iter::empty());
-        assert!(wakeups.locks.is_empty());
-    }
-
-    #[test]
-    fn a_wait_without_end_does_not_make_memory_grow_and_its_pieces_add_up() {
-        let mut wakeups = Wakeups::new(false);
-        let open = OpenWait { lock: LOCK, begin: Timestamp(1) };
-        let last = 3 * KEPT_AT_MOST as u64;
-        for n in 1..=last {
-            hand_over(&mut wakeups, n * 1_000_000, 1);
-            if wakeups.is_full() {
-                wakeups.forget([open].into_iter());
-            }
-            assert!(wakeups.kept <= KEPT_AT_MOST);
-        }
-        let wait = wait(1, (last + 1) * 1_000_000);
-        let pieces = pieces(&wakeups, &wait);
-        assert_eq!(pieces[0].end, PieceEnd::Uncharged(Uncharged::NoWaking));
-        assert!(pieces.windows(2).all(|pair| pair[0].to == pair[1].from));
-        let sum: Nanos = pieces.iter().map(|piece| piece.to.since(piece.from)).sum();
-        assert_eq!(sum, wait.full());
-    }
-}
+mod tests;

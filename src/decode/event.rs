@@ -31,6 +31,8 @@ pub enum Body<'a> {
     ContentionBegin(Begin<'a>),
     /// `lock:contention_end`.
     ContentionEnd(End<'a>),
+    /// `lock:contended_release`.
+    ContendedRelease(Release<'a>),
     /// `sched:sched_waking`.
     SchedWaking(SchedWaking<'a>),
     /// `sched:sched_switch`.
@@ -95,6 +97,17 @@ pub struct End<'a> {
     pub ret: i32,
     /// Where; usually empty.
     pub chain: RawChain<'a>,
+}
+
+/// `lock:contended_release` (Linux 7.2 and later): `void *lock_addr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release<'a> {
+    /// Who lets go.
+    pub who: RawTask,
+    /// Of which lock.
+    pub lock: LockAddr,
+    /// Where; empty for events opened without callchain.
+    pub chain: Callchain<'a>,
 }
 
 /// `sched:sched_waking`: the waker's own record.

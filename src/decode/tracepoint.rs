@@ -6,7 +6,7 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{Begin, Body, End, RawTask, SchedSwitch, SchedWaking};
+use super::event::{Begin, Body, End, RawTask, Release, SchedSwitch, SchedWaking};
 use super::reader::unsigned;
 use super::{DecodeError, RawChain};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
@@ -34,6 +34,7 @@ impl Place {
 enum Known {
     ContentionBegin { lock: Place, flags: Place },
     ContentionEnd { lock: Place, ret: Place },
+    ContendedRelease { lock: Place },
     SchedWaking { pid: Place },
     SchedSwitch { prev: Place, state: Place, next: Place },
     Unknown,
@@ -60,6 +61,9 @@ impl Tracepoint {
             }
             "contention_end" if in_system("lock") => {
                 Known::ContentionEnd { lock: place("lock_addr")?, ret: place("ret")? }
+            }
+            "contended_release" if in_system("lock") => {
+                Known::ContendedRelease { lock: place("lock_addr")? }
             }
             "sched_waking" if in_system("sched") => Known::SchedWaking { pid: place("pid")? },
             "sched_switch" if in_system("sched") => Known::SchedSwitch {
@@ -101,6 +105,11 @@ impl Tracepoint {
                 lock: LockAddr(lock.read(raw)?),
                 ret: ret.read(raw)? as i32,
                 chain,
+            }),
+            Known::ContendedRelease { lock } => Body::ContendedRelease(Release {
+                who,
+                lock: LockAddr(lock.read(raw)?),
+                chain: chain.split(),
             }),
             Known::SchedWaking { pid } => Body::SchedWaking(SchedWaking {
                 who,

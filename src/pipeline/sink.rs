@@ -5,9 +5,9 @@
 
 use crate::analyse::Tables;
 use crate::attribute::Attribution;
-use crate::correlate::{Observation, Piece, PieceEnd, RunStates, Tasks, Wakeups, holder, phases};
+use crate::correlate::{Charge, Observation, PieceEnd, RunStates, Tasks, Wakeups, holder, phases};
 use crate::kernel::Kernel;
-use crate::model::{HolderTimes, Wait};
+use crate::model::{HolderTimes, Timestamp, Wait};
 use crate::stacks::Stacks;
 
 /// Where observations go, with the books they need.
@@ -17,7 +17,7 @@ pub(super) struct Sink<'a> {
     pub(super) tasks: &'a Tasks,
     pub(super) states: Option<&'a RunStates>,
     pub(super) attribution: &'a mut Attribution,
-    pub(super) wakeups: &'a Option<Wakeups>,
+    pub(super) wakeups: &'a mut Option<Wakeups>,
     pub(super) tables: &'a mut Tables,
 }
 
@@ -43,20 +43,50 @@ impl Sink<'_> {
         let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
         let waiter = tasks.info(wait.task).id;
         tables.add_wait(wait, |inside| phases(*states, (wait, waiter), inside), known);
-        let Some(wakeups) = wakeups else { return };
-        wakeups.cut(wait, &mut |piece: Piece| {
-            let charged = (wait, &piece);
-            tables.add_piece(
-                charged,
-                |inside, sleeps| match piece.end {
-                    PieceEnd::HandOver(by) => {
-                        let id = tasks.info(by.task).id;
-                        holder(*states, charged, id, inside, sleeps)
-                    }
-                    PieceEnd::Uncharged(_) => HolderTimes::default(),
-                },
-                attribution,
-            );
-        });
+        if let Some(wakeups) = wakeups {
+            let mut counter = Counter { tables, attribution, tasks, states: *states };
+            wakeups.charge(wait, &mut |charge| counter.count(charge));
+        }
+    }
+
+    /// Counts the waits of whose hand-overs all is known at `now`.
+    #[inline]
+    pub(super) fn settle(&mut self, now: Timestamp) {
+        let Sink { tasks, states, attribution, wakeups, tables, .. } = self;
+        if let Some(wakeups) = wakeups {
+            let mut counter = Counter { tables, attribution, tasks, states: *states };
+            wakeups.settle(now, &mut |charge| counter.count(charge));
+        }
+    }
+}
+
+/// Counts what is charged, with what its holder did meanwhile.
+struct Counter<'a> {
+    tables: &'a mut Tables,
+    attribution: &'a Attribution,
+    tasks: &'a Tasks,
+    states: Option<&'a RunStates>,
+}
+
+impl Counter<'_> {
+    fn count(&mut self, charge: Charge<'_>) {
+        let Counter { tables, attribution, tasks, states } = self;
+        let (wait, piece) = match charge {
+            Charge::Piece(wait, piece) => (wait, piece),
+            Charge::Through(wait, part) => return tables.add_through(wait, part, attribution),
+            Charge::Hold(hold) => return tables.add_hold(&hold, attribution),
+        };
+        let charged = (wait, &piece);
+        tables.add_piece(
+            charged,
+            |inside, sleeps| match piece.end {
+                PieceEnd::HandOver(by) => {
+                    let id = tasks.info(by.task).id;
+                    holder(*states, charged, id, inside, sleeps)
+                }
+                PieceEnd::Uncharged(_) => HolderTimes::default(),
+            },
+            attribution,
+        );
     }
 }

@@ -103,12 +103,18 @@ impl Shape<'_> {
         }
         columns.push(column("avg hold", Kind::Number, 0));
         columns.push(column("p99 hold", Kind::Number, 2));
+        columns.extend(self.via().then(|| column("via", Kind::Number, 0)));
         if self.report.by == GroupBy::Blame {
             columns.push(column("type", Kind::Word, 0));
             columns.push(column("who waited", Kind::Name, 0));
         }
         columns.push(column("who let it wait", Kind::Name, 0));
         columns
+    }
+
+    /// Whether some waiting went through its releaser to another.
+    fn via(&self) -> bool {
+        !self.report.chains.via.is_empty()
     }
 
     /// A row's cells, one for each column.
@@ -178,7 +184,14 @@ impl Shape<'_> {
         }
         cells.push(Cell::new(time_or_dash(hold.and_then(Stat::avg))));
         cells.push(Cell::new(time_or_dash(hold.and_then(|hold| hold.quantile(0.99)))));
-        let who = charged(row);
+        if self.via() {
+            let via = self.report.chains.via(&row.key);
+            cells.push(Cell::new(match via {
+                Nanos::ZERO => "-".into(),
+                via => units::percent(units::share(via, row.stat.wait())),
+            }));
+        }
+        let who = charged(row.key.releaser.as_ref());
         if self.report.by == GroupBy::Blame {
             let waiter = row.key.lock_type;
             cells.push(waiter.map_or(Cell::default(), type_cell));
@@ -241,7 +254,7 @@ fn site(row: &Row) -> Vec<Cell> {
 
 /// The caller behind its wrappers: `xfs_buf_lock < xfs_read_agi`. Where that is too long, the
 /// wrappers go before the caller does.
-fn caller(key: &RowKey) -> Cell {
+pub(super) fn caller(key: &RowKey) -> Cell {
     let caller = visible(key.caller.as_deref().unwrap_or("[unknown]"));
     let mut names: Vec<_> = key.wrappers.iter().map(|name| visible(name)).collect();
     if names.is_empty() {
@@ -253,7 +266,7 @@ fn caller(key: &RowKey) -> Cell {
 }
 
 /// A lock known by nothing but the caller in the column before it needs no second mention.
-fn lock_beside_caller(key: &RowKey) -> String {
+pub(super) fn lock_beside_caller(key: &RowKey) -> String {
     match &key.lock {
         None => "-".into(),
         Some(lock) if lock.evidence == NameEvidence::Caller => {
@@ -269,8 +282,8 @@ fn lock_beside_caller(key: &RowKey) -> String {
 }
 
 /// Who is charged, and where it let the lock go: `xfs_repair/4711 do_mprotect_pkey`; or why nobody is.
-fn charged(row: &Row) -> Cell {
-    match &row.key.releaser {
+pub(super) fn charged(releaser: Option<&ChargedName>) -> Cell {
+    match releaser {
         Some(ChargedName::Releaser { task, caller, wrappers, kind }) => {
             let mut names: Vec<_> = wrappers.iter().map(|name| visible(name)).collect();
             names.push(visible(caller.as_deref().unwrap_or("[unknown]")));
@@ -287,7 +300,8 @@ fn charged(row: &Row) -> Cell {
     }
 }
 
-fn nobody(why: Uncharged) -> &'static str {
+/// Why nobody is charged, for people.
+pub(super) fn nobody(why: Uncharged) -> &'static str {
     match why {
         Uncharged::Own => "(woken, not running yet)",
         Uncharged::Signal => "(a signal or a timeout)",

@@ -17,7 +17,7 @@ use crate::report::{ChargedName, PathPart, PathRow, Paths, Report, Row};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const TITLES: [&str; 46] = [
+const TITLES: [&str; 47] = [
     "lock_type",
     "lock_kind",
     "caller",
@@ -64,13 +64,14 @@ const TITLES: [&str; 46] = [
     "hold_total_ns",
     "avg_hold_ns",
     "p99_hold_ns",
+    "via_ns",
 ];
 
 impl Renderer for Csv {
     fn render(&self, report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
         write_record(out, TITLES.map(String::from))?;
         for row in &report.rows {
-            write_record(out, record(row, report.total.wait()))?;
+            write_record(out, record(report, row))?;
         }
         Ok(())
     }
@@ -110,9 +111,10 @@ fn write_record<const N: usize>(out: &mut dyn io::Write, fields: [String; N]) ->
     write!(out, "{}\r\n", fields.join(","))
 }
 
-fn record(row: &Row, all: Nanos) -> [String; TITLES.len()] {
-    let waits = name_fields(row).into_iter().chain(number_fields(row, all));
-    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row));
+fn record(report: &Report, row: &Row) -> [String; TITLES.len()] {
+    let waits = name_fields(row).into_iter().chain(number_fields(row, report.total.wait()));
+    let via = report.by.is_blame().then(|| report.chains.via(&row.key).0.to_string());
+    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain(via);
     std::array::from_fn(|_| fields.next().unwrap_or_default())
 }
 

@@ -1,8 +1,8 @@
 //! The report as a picture: a flame graph of waiting, drawn by inferno.
 //!
 //! In: a report whose query asked for stacks. Out: an SVG, the same bytes every time. Lock types
-//! are the lowest frames: readers cold, writers warm, other locks green, user code grey; within a
-//! hue the name decides. Tooltips say times in human units. Without waits the picture says so in
+//! are the lowest frames: readers cold, writers warm, other locks green, user code grey, and who let
+//! them wait violet; within a hue the name decides. Tooltips say times in human units. Without waits the picture says so in
 //! words.
 
 use std::io;
@@ -59,14 +59,14 @@ impl Weight {
     /// What inferno is told to write behind a number, and what is looked for afterwards.
     fn unit(self) -> &'static str {
         match self {
-            Weight::Wait | Weight::Cpu => "ns",
+            Weight::Wait | Weight::Cpu | Weight::Blame => "ns",
             Weight::Count => "waits",
         }
     }
 
     fn say(self, weight: u64) -> String {
         match self {
-            Weight::Wait | Weight::Cpu => units::time(Nanos(weight)),
+            Weight::Wait | Weight::Cpu | Weight::Blame => units::time(Nanos(weight)),
             Weight::Count => units::counted(weight, "wait"),
         }
     }
@@ -78,6 +78,7 @@ enum Hue {
     Cold,
     Warm,
     Green,
+    Violet,
     Grey,
 }
 
@@ -99,14 +100,25 @@ impl Hue {
             Hue::Cold => "_[i]",
             Hue::Warm => "_[j]",
             Hue::Green => "_[k]",
+            // Inferno knows four. Who is at the root of these stands above them, in grey.
+            Hue::Violet => "",
             Hue::Grey => "_[w]",
+        }
+    }
+
+    /// Of a frame above a label of this hue.
+    fn of_place(self, place: Place) -> Hue {
+        match place {
+            Place::User | Place::Divider => Hue::Grey,
+            Place::Releaser => Hue::Violet,
+            Place::Label | Place::Kernel => self,
         }
     }
 
     /// The shade of a name. Labels are darker than the code above them.
     fn shade(self, name: &str, place: Place) -> Color {
         let (one, two) = two_bytes(name);
-        let deep = if place == Place::Label { 30 } else { 0 };
+        let deep = if matches!(place, Place::Label | Place::Divider) { 30 } else { 0 };
         let channel = |base: u8, spread: u8, by: u8| {
             let varied = u16::from(base) + u16::from(spread) * u16::from(by) / 255;
             u8::try_from(varied.saturating_sub(deep)).unwrap_or(u8::MAX)
@@ -115,6 +127,7 @@ impl Hue {
             Hue::Cold => Color { r: channel(110, 55, one), g: channel(170, 45, two), b: 235 },
             Hue::Warm => Color { r: 245, g: channel(125, 75, one), b: channel(85, 45, two) },
             Hue::Green => Color { r: channel(120, 55, one), g: channel(195, 30, two), b: 115 },
+            Hue::Violet => Color { r: channel(175, 40, one), g: channel(140, 40, two), b: 225 },
             Hue::Grey => {
                 let grey = channel(200, 30, one);
                 Color { r: grey, g: grey, b: grey }
@@ -137,7 +150,7 @@ fn line(path: &[Frame], weight: u64, palette: &mut PaletteMap) -> String {
     let hue = path.first().map_or(Hue::Grey, |first| Hue::of_type(&first.name));
     let mut line = String::new();
     for frame in path {
-        let hue = if frame.place == Place::User { Hue::Grey } else { hue };
+        let hue = hue.of_place(frame.place);
         let name = format!("{}{}", folded_frame(&frame.name), hue.suffix());
         palette.insert(&name, hue.shade(&frame.name, frame.place));
         if !line.is_empty() {
@@ -153,6 +166,7 @@ fn title(report: &Report, weight: Weight) -> String {
         Weight::Wait => "Waiting for kernel locks",
         Weight::Cpu => "CPU time",
         Weight::Count => "Waits for kernel locks",
+        Weight::Blame => "Waiting for kernel locks, and above who let them wait",
     };
     let target = folded_frame(&report.header.target);
     let colon = if target.is_empty() { "" } else { ": " };
@@ -162,7 +176,7 @@ fn title(report: &Report, weight: Weight) -> String {
 fn subtitle(report: &Report, weight: Weight, total: Nanos) -> String {
     let header = &report.header;
     let sum = match weight {
-        Weight::Wait => {
+        Weight::Wait | Weight::Blame => {
             let waits = units::counted(report.total.contended(), "wait");
             format!("waited {} in {waits}; ", units::time(total))
         }
@@ -215,7 +229,7 @@ fn human_title(title: &str, weight: Weight) -> Option<String> {
 /// A picture without frames: inferno has none, and an empty recording is no error.
 fn write_empty(report: &Report, weight: Weight, out: &mut dyn io::Write) -> io::Result<()> {
     let nothing = match weight {
-        Weight::Wait | Weight::Count => "no lock waits recorded",
+        Weight::Wait | Weight::Count | Weight::Blame => "no lock waits recorded",
         Weight::Cpu => "no CPU samples recorded",
     };
     let text = |y: u32, size: u32, text: &str| {

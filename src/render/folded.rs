@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::model::{LockType, Nanos, WaitStat};
+use crate::model::{HandOverKind, LockType, Nanos, WaitStat};
 use crate::render::Renderer;
+use crate::render::cells::nobody;
 use crate::render::escape::folded_frame;
-use crate::report::{CpuStack, Report, Row, StackShare};
+use crate::report::{BlameStack, ChargedName, CpuStack, Report, Row, StackShare};
 
 /// What the width of a frame, or the number behind a stack, means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Weight {
     Cpu,
     /// Waits.
     Count,
+    /// Thread time spent waiting, in ns: the waiter's stack, and on it the releaser's upside down.
+    Blame,
 }
 
 /// `--format folded`.
@@ -50,6 +53,10 @@ pub(super) enum Place {
     Label,
     User,
     Kernel,
+    /// Between who waited and who let it wait.
+    Divider,
+    /// Kernel code of who let it wait.
+    Releaser,
 }
 
 /// Stands where CPU time has no lock type.
@@ -71,9 +78,16 @@ pub(super) fn fold(report: &Report, weight: Weight) -> BTreeMap<Vec<Frame>, u64>
             *sum = sum.saturating_add(weight);
         }
     };
-    if weight == Weight::Cpu {
-        report.cpu_stacks.iter().for_each(|stack| add(cpu_path(stack), stack.time.0));
-        return folded;
+    match weight {
+        Weight::Cpu => {
+            report.cpu_stacks.iter().for_each(|stack| add(cpu_path(stack), stack.time.0));
+            return folded;
+        }
+        Weight::Blame => {
+            report.blame_stacks.iter().for_each(|stack| add(blame_path(stack), stack.wait.0));
+            return folded;
+        }
+        Weight::Wait | Weight::Count => {}
     }
     for row in &report.rows {
         row.stacks.iter().for_each(|s| add(wait_path(s), weigh(&s.stat, weight)));
@@ -93,7 +107,7 @@ pub(super) fn fold(report: &Report, weight: Weight) -> BTreeMap<Vec<Frame>, u64>
 
 fn weigh(stat: &WaitStat, weight: Weight) -> u64 {
     match weight {
-        Weight::Wait | Weight::Cpu => stat.wait().0,
+        Weight::Wait | Weight::Cpu | Weight::Blame => stat.wait().0,
         Weight::Count => stat.contended(),
     }
 }
@@ -121,6 +135,30 @@ fn cpu_path(stack: &CpuStack) -> Vec<Frame> {
     let mut path = vec![label(first), label(&stack.comm)];
     push_frames(&mut path, &stack.user, &stack.kernel);
     path
+}
+
+/// The waiter's stack, root first, and on it that of who let it wait, which ends at its root: the
+/// release code meets in the middle what waited for it.
+fn blame_path(stack: &BlameStack) -> Vec<Frame> {
+    let mut path = vec![label(stack.lock_type.to_string()), label(&stack.lock.name)];
+    push_frames(&mut path, &stack.user, &stack.kernel);
+    let frame = |name: &str, place| Frame { name: name.into(), place };
+    match &stack.charged {
+        ChargedName::Nobody(why) => path.push(frame(nobody(*why), Place::Divider)),
+        ChargedName::Releaser { task, kind, .. } => {
+            path.push(frame(divider(*kind), Place::Divider));
+            path.extend(stack.releaser.iter().map(|name| frame(base(name), Place::Releaser)));
+            path.push(frame(&task.comm, Place::Divider));
+        }
+    }
+    path
+}
+
+fn divider(kind: HandOverKind) -> &'static str {
+    match kind {
+        HandOverKind::Release => "-- released by --",
+        HandOverKind::PassOn => "-- passed on by --",
+    }
 }
 
 /// What is known of a row without its stacks: lock type, lock or task, caller and wrappers.

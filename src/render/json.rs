@@ -8,7 +8,8 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, Stat, WaitStat};
+use crate::model::{GroupBy, HolderTimes, Nanos, PhaseTimes, SortKey, WaitStat};
+use crate::render::blame_json::{ChainsOut, HoldOut, ReleaserOut, chains, hold, releaser};
 use crate::render::findings::{Sentence, sentence};
 use crate::render::json_lines::Lines;
 use crate::render::json_threads::{
@@ -50,6 +51,8 @@ struct Document<'a> {
     total: StatOut,
     rows: Vec<RowOut<'a>>,
     user_locks: Vec<UserLockOut<'a>>,
+    #[serde(flatten)]
+    chains: ChainsOut<'a>,
     findings: Vec<FindingOut>,
     trust: TrustOut<'a>,
 }
@@ -127,7 +130,7 @@ struct SleptOut<'a> {
 }
 
 #[derive(Serialize)]
-struct LockOut<'a> {
+pub(super) struct LockOut<'a> {
     name: &'a str,
     evidence: &'static str,
 }
@@ -153,28 +156,12 @@ struct RowOut<'a> {
     hold: Option<HoldOut>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     holder_slept: Vec<SleptOut<'a>>,
+    via_ns: Option<u64>,
     share: f64,
     #[serde(flatten)]
     stat: StatOut,
     by_type: Vec<SplitOut>,
     stacks: Vec<StackOut<'a>>,
-}
-
-#[derive(Serialize)]
-struct ReleaserOut<'a> {
-    task: TaskOut<'a>,
-    caller: Option<&'a str>,
-    wrappers: &'a [String],
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct HoldOut {
-    count: u64,
-    total_ns: u64,
-    avg_ns: Option<u64>,
-    p99_ns: Option<u64>,
-    max_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -278,8 +265,9 @@ fn document(report: &Report) -> Document<'_> {
             SortKey::AvgWait => "avg_wait",
         },
         total: stat(&report.total),
-        rows: report.rows.iter().map(|r| row(r, report.total.wait())).collect(),
+        rows: report.rows.iter().map(|row| row_out(report, row)).collect(),
         user_locks: report.user_locks.iter().map(user_lock).collect(),
+        chains: chains(&report.chains),
         findings: report.findings().iter().map(finding).collect(),
         trust: trust(&report.trust),
     }
@@ -355,7 +343,7 @@ fn holder(times: &HolderTimes) -> Option<HolderOut> {
     })
 }
 
-fn row(row: &Row, all: Nanos) -> RowOut<'_> {
+fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
     let key = &row.key;
     RowOut {
         lock_type: key.lock_type.map(|t| t.to_string()),
@@ -376,7 +364,8 @@ fn row(row: &Row, all: Nanos) -> RowOut<'_> {
             .iter()
             .map(|(on, time)| SleptOut { on, time_ns: time.0 })
             .collect(),
-        share: units::share(row.stat.wait(), all),
+        via_ns: report.by.is_blame().then(|| report.chains.via(key).0),
+        share: units::share(row.stat.wait(), report.total.wait()),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),
         stacks: row.stacks.iter().map(stack).collect(),
@@ -387,29 +376,7 @@ pub(super) fn task(task: &TaskName) -> TaskOut<'_> {
     TaskOut { comm: &task.comm, pid: task.pid, tid: task.tid }
 }
 
-fn releaser(charged: &ChargedName) -> Option<ReleaserOut<'_>> {
-    match charged {
-        ChargedName::Releaser { task: who, caller, wrappers, kind } => Some(ReleaserOut {
-            task: task(who),
-            caller: caller.as_deref(),
-            wrappers,
-            kind: kind.name(),
-        }),
-        ChargedName::Nobody(_) => None,
-    }
-}
-
-fn hold(hold: &Stat) -> HoldOut {
-    HoldOut {
-        count: hold.count,
-        total_ns: hold.total.0,
-        avg_ns: hold.avg().map(|t| t.0),
-        p99_ns: hold.quantile(0.99).map(|t| t.0),
-        max_ns: hold.max.0,
-    }
-}
-
-fn lock(lock: &LockName) -> LockOut<'_> {
+pub(super) fn lock(lock: &LockName) -> LockOut<'_> {
     LockOut { name: &lock.name, evidence: evidence(lock.evidence) }
 }
 

@@ -9,6 +9,8 @@ use std::io;
 use crate::report::Report;
 
 mod cells;
+mod chains;
+mod blame_json;
 mod csv;
 mod doubts;
 pub mod escape;

@@ -67,6 +67,7 @@ impl<'a> Script<'a> {
         match body {
             Body::ContentionBegin(_) => "lock:contention_begin".into(),
             Body::ContentionEnd(_) => "lock:contention_end".into(),
+            Body::ContendedRelease(_) => "lock:contended_release".into(),
             Body::SchedWaking(_) => "sched:sched_waking".into(),
             Body::SchedSwitch(_) => "sched:sched_switch".into(),
             Body::Tracepoint(index, ..) => of_event(*index, "tracepoint"),
@@ -113,6 +114,7 @@ fn raw_task(body: &Body<'_>) -> Option<RawTask> {
     match body {
         Body::ContentionBegin(begin) => Some(begin.who),
         Body::ContentionEnd(end) => Some(end.who),
+        Body::ContendedRelease(release) => Some(release.who),
         Body::SchedWaking(waking) => Some(waking.who),
         // The task that leaves is the one that ran; its record is always of task context.
         Body::SchedSwitch(switch) => {
@@ -127,6 +129,7 @@ fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
         Body::ContentionBegin(begin) => begin.chain,
         Body::ContentionEnd(end) => end.chain.split(),
+        Body::ContendedRelease(release) => release.chain,
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
         Body::Tracepoint(_, _, chain) => *chain,
@@ -145,6 +148,7 @@ impl fmt::Display for Fields<'_> {
                 write!(f, "lock_addr={} flags={}", begin.lock, begin.flags)
             }
             Body::ContentionEnd(end) => write!(f, "lock_addr={} ret={}", end.lock, end.ret),
+            Body::ContendedRelease(release) => write!(f, "lock_addr={}", release.lock),
             Body::SchedWaking(waking) => write!(f, "pid={}", waking.woken.0),
             Body::SchedSwitch(switch) => sched_switch(f, switch),
             Body::Tracepoint(..) | Body::Throttle => Ok(()),

@@ -8,6 +8,7 @@ use std::io;
 
 use crate::model::{GroupBy, Nanos};
 use crate::render::cells::Shape;
+use crate::render::chains;
 use crate::render::doubts::{Doubt, doubts};
 use crate::render::escape::visible;
 use crate::render::findings::{Sentence, sentence};
@@ -48,9 +49,10 @@ impl Renderer for Table {
         let page = Page { report, width: self.width, paint, phases: self.phases };
         let body = if report.rows.is_empty() { page.nothing() } else { page.table() };
         let user_locks = thread_time::user_locks(report, page.width, page.paint);
+        let chains = chains::lines(report, self.width, page.paint);
         let findings = page.findings(&self.file);
         let (doubts, next) = (page.doubts(), page.next(&self.next));
-        let parts = [page.verdict(), body, user_locks, findings, doubts, next];
+        let parts = [page.verdict(), body, chains, user_locks, findings, doubts, next];
         write_parts(&parts, out)
     }
 }

@@ -67,7 +67,8 @@ pub(super) fn rows(
     groups.into_iter().map(|(key, group)| row(sources, key, group)).collect()
 }
 
-fn passing<'a>(
+/// Pieces of the waits that pass the filter.
+pub(super) fn passing<'a>(
     sources: &'a Sources<'a>,
     names: &'a LockNames,
     filter: &'a Filter,
@@ -142,7 +143,12 @@ fn nobody(why: Uncharged) -> RowKey {
     RowKey { releaser: Some(ChargedName::Nobody(why)), ..RowKey::default() }
 }
 
-fn row_key(sources: &Sources<'_>, cell: &Cell<'_>, to: ChargedTo, by: GroupBy) -> RowKey {
+pub(super) fn row_key(
+    sources: &Sources<'_>,
+    cell: &Cell<'_>,
+    to: ChargedTo,
+    by: GroupBy,
+) -> RowKey {
     let releaser = match to {
         ChargedTo::Nobody(Uncharged::NoWaking) => return nobody(Uncharged::NoWaking),
         ChargedTo::Nobody(why) => ChargedName::Nobody(why),
@@ -161,7 +167,7 @@ fn row_key(sources: &Sources<'_>, cell: &Cell<'_>, to: ChargedTo, by: GroupBy) -
     RowKey { releaser: Some(releaser), ..waiter }
 }
 
-fn releaser(sources: &Sources<'_>, by: ReleaserKey) -> ChargedName {
+pub(super) fn releaser(sources: &Sources<'_>, by: ReleaserKey) -> ChargedName {
     let release = match by.stack {
         StackKey::Stack(stack) => sources.attribution.known(stack).and_then(|f| f.release.as_ref()),
         _ => None,

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::blame;
+use super::blame_stacks::blame_stacks;
+use super::chains::{WaitChains, wait_chains};
 use super::cpu_stacks::cpu_stacks;
 use super::lock_name::{Evidence, LockNames};
 use super::quality::{self, Named};
@@ -14,7 +16,7 @@ use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackSha
 use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Counts, SleepCounts, Tasks};
+use crate::correlate::{Chains, Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
     Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockKind, LockType, Nanos, Query,
@@ -52,6 +54,7 @@ pub struct Sources<'a> {
     pub switches: bool,
     pub sched_missing: (Option<Timestamp>, u64),
     pub sleeps: Option<SleepCounts>,
+    pub chains: Option<&'a Chains>,
 }
 
 /// One cell of the tables in words.
@@ -102,6 +105,14 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         },
         thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
         user_locks: user_locks::user_locks(sources, &query.filter),
+        chains: match query.by.is_blame() {
+            true => wait_chains(sources, &names, query),
+            false => WaitChains::default(),
+        },
+        blame_stacks: match query.stacks && query.by == GroupBy::Blame {
+            true => blame_stacks(sources, &names, &query.filter, &cells),
+            false => Vec::new(),
+        },
         charged: match sources.wakings {
             true => blame::charged_rows(sources, &names, &query.filter, &total),
             false => Vec::new(),
@@ -353,7 +364,7 @@ pub(super) fn user_frames(sources: &Sources<'_>, user: StackId) -> Vec<String> {
     frames.map(|frame| symbolizer.frame(sources.objects, *frame).to_owned()).collect()
 }
 
-fn frame(kernel: &Kernel, ip: u64) -> String {
+pub(super) fn frame(kernel: &Kernel, ip: u64) -> String {
     match kernel.symbol(ip) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("{ip:#x}"),

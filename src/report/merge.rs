@@ -15,6 +15,7 @@ use std::hash::Hash;
 use hashbrown::HashMap;
 use thiserror::Error;
 
+use super::blame_stacks;
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
 use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust, user_locks};
@@ -59,6 +60,9 @@ impl Report {
             self.thread_time.get_or_insert_default().merge(time);
         }
         user_locks::merge(&mut self.user_locks, &other.user_locks);
+        self.chains.merge(&other.chains);
+        let own = self.blame_stacks.drain(..);
+        self.blame_stacks = blame_stacks::by_words(own.chain(other.blame_stacks.iter().cloned()));
         merge_by(&mut self.charged, &other.charged, key, Row::merge);
         self.charged.sort_by(|a, b| a.key.cmp(&b.key));
         merge_cpu_stacks(&mut self.cpu_stacks, &other.cpu_stacks);

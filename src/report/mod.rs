@@ -4,8 +4,10 @@
 //! screens show, and other reports merge with.
 
 mod blame;
+mod blame_stacks;
 mod build;
 mod catalogue;
+mod chains;
 mod cpu_stacks;
 mod findings;
 mod lock_name;
@@ -20,7 +22,9 @@ mod trust;
 mod unnamed_kind;
 mod user_locks;
 
+pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
+pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};

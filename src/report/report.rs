@@ -5,6 +5,8 @@
 use crate::model::{
     GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
 };
+use crate::report::blame_stacks::BlameStack;
+use crate::report::chains::WaitChains;
 use crate::report::thread_time::ThreadTime;
 use crate::report::trust::Trust;
 use crate::report::user_locks::UserLock;
@@ -168,6 +170,10 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Waits for locks of user space, which are in no row and no total.
     pub user_locks: Vec<UserLock>,
+    /// By releaser, and in blame: releasers who waited themselves. Empty otherwise.
+    pub chains: WaitChains,
+    /// In blame: waiters with their releasers as stacks; empty unless asked for.
+    pub blame_stacks: Vec<BlameStack>,
     /// Who let whom wait, whatever rows stand for: a row for each waiter's site and releaser, in order of
     /// their words. Empty where wakings were not recorded.
     pub charged: Vec<Row>,

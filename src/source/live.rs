@@ -6,6 +6,7 @@
 //! ```
 //!
 //! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. The only
+//! thing taken out are samples before its begin and after its end (`cut`). The only
 //! thing added to the kernel's records are the mappings of programs that were executed meanwhile:
 //! asking the kernel for them costs time inside the mmap_lock of everyone who maps or protects
 //! memory, reading `/proc/PID/maps` after an exec costs nobody anything; and THROTTLE records of events
@@ -19,7 +20,9 @@ use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind, misc};
 use lockprof_collectors::perf::session::{Ready, Session, SessionError};
 
 use super::Round;
+use super::cut::{cut, sample_time};
 use super::mappings::Mappings;
+use crate::model::Timestamp;
 use crate::recording::{Synthesizer, WriteError, Writer};
 
 /// A ring is looked at that often even when it is not half full.
@@ -28,9 +31,6 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Programs whose mappings are read in one round at the most: a machine that executes more in a
 /// tenth of a second loses some user symbols, not records.
 const EXECS_A_ROUND: usize = 64;
-
-/// Offset of TIME in every sample of ours: header, IDENTIFIER, IP, TID.
-const SAMPLE_TIME: usize = HEADER_SIZE + 24;
 
 /// Bytes of the sample id at the end of all other records of ours: `TID TIME CPU IDENTIFIER`.
 const TRAILER: usize = 32;
@@ -80,6 +80,8 @@ pub struct Recorder<R> {
     rings: R,
     writer: Writer,
     mappings: Option<Mappings>,
+    /// Samples of the first round that are older do not count.
+    since: u64,
     sample_time: Option<(u64, u64)>,
     offset: u64,
     spare: Vec<u8>,
@@ -103,7 +105,13 @@ pub struct Recorded<R> {
 impl<R: Rings> Recorder<R> {
     /// Records from `rings` into `writer`. With `mappings`, those of executed programs are added.
     pub fn new(rings: R, writer: Writer, mappings: Option<Mappings>) -> Recorder<R> {
-        Recorder { rings, writer, mappings, sample_time: None, offset: 0, spare: Vec::new() }
+        let (since, offset) = (0, 0);
+        Recorder { rings, writer, mappings, since, sample_time: None, offset, spare: Vec::new() }
+    }
+
+    /// The same, of samples from `time` on, at which every event was enabled.
+    pub fn since(self, time: Timestamp) -> Recorder<R> {
+        Recorder { since: time.0, ..self }
     }
 
     /// Writes records that come before those of the rings; gives them as a round.
@@ -136,20 +144,29 @@ impl<R: Rings> Recorder<R> {
         listen: &mut impl FnMut(Round) -> Option<Vec<u8>>,
     ) -> Result<(), LiveError> {
         while self.rings.poll(PERIOD, stop)?.others.is_empty() {
-            self.round(listen)?;
+            self.round(listen, u64::MAX)?;
         }
-        // The second one takes what was written while the first was read.
-        self.round(listen)?;
-        self.round(listen)
+        self.round(listen, u64::MAX)?;
+        // This one takes what was written while the one before was read, as far as that came.
+        let end = self.sample_time.map_or(0, |(_, newest)| newest);
+        self.round(listen, end)
     }
 
     fn round(
         &mut self,
         listen: &mut impl FnMut(Round) -> Option<Vec<u8>>,
+        end: u64,
     ) -> Result<(), LiveError> {
         let mut bytes = std::mem::take(&mut self.spare);
         bytes.clear();
-        if self.rings.drain(&mut bytes) == 0 {
+        if self.rings.drain(&mut bytes) > 0 {
+            // Older samples than the first round's there are not.
+            let since = std::mem::take(&mut self.since);
+            if since > 0 || end < u64::MAX {
+                cut(&mut bytes, &(since..=end));
+            }
+        }
+        if bytes.is_empty() {
             self.spare = bytes;
             return Ok(());
         }
@@ -182,7 +199,7 @@ impl<R: Rings> Recorder<R> {
             let Some(header) = RecordHeader::parse(record) else { break };
             match header.kind {
                 kind::SAMPLE => {
-                    let Some(time) = word(record, SAMPLE_TIME) else { continue };
+                    let Some(time) = sample_time(record) else { continue };
                     let (first, last) = self.sample_time.unwrap_or((time, time));
                     self.sample_time = Some((first.min(time), last.max(time)));
                     newest = newest.max(time);
@@ -201,10 +218,8 @@ impl<R: Rings> Recorder<R> {
 
 /// The time of the newest record.
 fn newest(bytes: &[u8]) -> u64 {
-    let time = |record: &[u8]| match RecordHeader::parse(record)?.kind {
-        kind::SAMPLE => word(record, SAMPLE_TIME),
-        _ => word(record, record.len().checked_sub(TRAILER)? + 8),
-    };
+    let of_other = |record: &[u8]| word(record, record.len().checked_sub(TRAILER)? + 8);
+    let time = |record: &[u8]| sample_time(record).or_else(|| of_other(record));
     records(bytes).filter_map(time).max().unwrap_or(0)
 }
 

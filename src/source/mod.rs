@@ -2,6 +2,7 @@
 //!
 //! Out: an [`Origin`](crate::recording::Origin) once, then [`Round`]s.
 
+mod cut;
 mod live;
 mod mappings;
 mod replay;

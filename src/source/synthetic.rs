@@ -2,8 +2,9 @@
 //!
 //! Events of a synthetic recording: `lock:contention_begin` with callchain, `lock:contention_end`
 //! without, `cpu-clock` with callchain; and, where [`Synthetic::waking_event`] and
-//! [`Synthetic::switch_event`] are added to them, `sched:sched_waking` and `sched:sched_switch` with
-//! callchain. All have one sample_type; ids are 1 to 5, and 11 to 15 of their second instances.
+//! [`Synthetic::switch_event`] and [`Synthetic::release_event`] are added to them, `sched:sched_waking`,
+//! `sched:sched_switch` and `lock:contended_release` with callchain. All have one sample_type; ids are 1 to
+//! 6, and 11 to 16 of their second instances.
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ const END_ID: u64 = 2;
 const CLOCK_ID: u64 = 3;
 const WAKING_ID: u64 = 4;
 const SWITCH_ID: u64 = 5;
+const RELEASE_ID: u64 = 6;
 /// Between the ids of an event's two instances.
 const SECOND: u64 = 10;
 
@@ -72,6 +74,13 @@ const SWITCH: Tracepoint = Tracepoint {
     fields: "\tfield:pid_t prev_pid;\toffset:8;\tsize:4;\tsigned:1;\n\
         \tfield:long prev_state;\toffset:16;\tsize:8;\tsigned:1;\n\
         \tfield:pid_t next_pid;\toffset:24;\tsize:4;\tsigned:1;",
+};
+
+const RELEASE: Tracepoint = Tracepoint {
+    system: "lock",
+    name: "contended_release",
+    id: RELEASE_ID,
+    fields: "\tfield:void * lock_addr;\toffset:8;\tsize:8;\tsigned:0;",
 };
 
 impl Tracepoint {
@@ -198,6 +207,18 @@ impl Synthetic {
         raw.extend(state.to_le_bytes());
         raw.extend(next.to_le_bytes());
         self.sample(at, SWITCH_ID, stacks, &raw)
+    }
+
+    /// `lock:contended_release`, for an origin whose records include [`Synthetic::release`].
+    pub fn release_event() -> EventDesc {
+        RELEASE.event()
+    }
+
+    /// `lock:contended_release`: `at`'s task lets go. Without frames it has no callchain.
+    pub fn release(&mut self, at: At, lock: u64, kernel: &[u64]) -> &mut Synthetic {
+        let mut raw = common(at, RELEASE_ID);
+        raw.extend(lock.to_le_bytes());
+        self.sample(at, RELEASE_ID, (kernel, &[]), &raw)
     }
 
     /// `sched:sched_waking`: `at`'s task wakes `woken`.

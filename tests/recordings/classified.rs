@@ -11,6 +11,7 @@ fn chain<'a>(body: &Body<'a>) -> Option<Callchain<'a>> {
     match body {
         Body::ContentionBegin(begin) => Some(begin.chain),
         Body::ContentionEnd(end) => Some(end.chain.split()),
+        Body::ContendedRelease(release) => Some(release.chain),
         Body::SchedWaking(waking) => Some(waking.chain),
         Body::SchedSwitch(switch) => Some(switch.chain),
         Body::CpuSample(sample) => Some(sample.chain),

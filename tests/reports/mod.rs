@@ -15,8 +15,8 @@ use lockprof::model::{
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SleepTime, Split,
-    StackShare, TaskName, ThreadTime, Trust, UserLock,
+    BlameStack, ChainLink, ChainRow, ChargedName, CpuStack, Header, LockName, NameEvidence, Report,
+    Row, RowKey, SleepTime, Split, StackShare, TaskName, ThreadTime, Trust, UserLock, WaitChains,
 };
 
 pub(crate) const RWSEM_R: LockType = LockType::new(LockKind::Rwsem, Mode::Read);
@@ -115,6 +115,8 @@ pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
         user_locks: Vec::new(),
         total,
         rows,
+        chains: WaitChains::default(),
+        blame_stacks: Vec::new(),
         charged: Vec::new(),
         cpu_stacks: Vec::new(),
     }
@@ -325,7 +327,65 @@ fn blame_of(name: &str) -> Report {
     ];
     let mut report = report(GroupBy::Blame, rows);
     report.trust.charged = Some(Nanos(806_000_000));
+    report.chains = chains_of(name, &report.rows[0]);
+    report.blame_stacks = blame_stacks_of(name, &report.rows);
     report
+}
+
+/// The same rows as stacks.
+fn blame_stacks_of(name: &str, rows: &[Row]) -> Vec<BlameStack> {
+    let text = |frames: &[&str]| frames.iter().map(|f| f.to_string()).collect::<Vec<_>>();
+    let stack = |row: &Row| {
+        let charged = row.key.releaser.clone().expect("who is charged");
+        let release = ["up_write+0x98", name, "__x64_sys_mprotect+0x1f", "do_syscall_64+0x84"];
+        BlameStack {
+            lock_type: RWSEM_W,
+            lock: lock("mmap_lock", NameEvidence::Path),
+            kernel: text(&[name, "__x64_sys_mprotect+0x1b", "do_syscall_64+0x84"]),
+            user: text(&["mprotect+0xb", "grow_heap+0x5a", name]),
+            releaser: if row.is_uncharged() { Vec::new() } else { text(&release) },
+            charged,
+            wait: row.stat.wait(),
+        }
+    };
+    rows.iter().map(stack).collect()
+}
+
+/// Part of what the releaser of `row` is charged with goes on to another, and to a third.
+fn chains_of(name: &str, row: &Row) -> WaitChains {
+    let released = row.key.releaser.clone().expect("a releaser");
+    let waiter = RowKey { releaser: None, ..row.key.clone() };
+    let log = lock("log lock", NameEvidence::Path);
+    let disk = lock(&format!("mutex @ {name}"), NameEvidence::Caller);
+    let waited = |lock_type, lock| Some(site_row(lock_type, name, lock, waits(&[])).key);
+    let root = |tid| ChargedName::Releaser {
+        task: TaskName { comm: format!("{name}:7"), pid: tid, tid },
+        caller: Some("xlog_cil_push_work".into()),
+        wrappers: Vec::new(),
+        kind: HandOverKind::Release,
+    };
+    let link = |by, waited| ChainLink { by, waited };
+    let short = [link(released.clone(), waited(RWSEM_R, log.clone())), link(root(90), None)];
+    let long = [
+        link(released.clone(), waited(RWSEM_R, log)),
+        link(root(90), waited(MUTEX, disk)),
+        link(root(91), None),
+    ];
+    let chain = |links: &[ChainLink], groups| ChainRow {
+        waiter: waiter.clone(),
+        links: links.to_vec(),
+        stat: waits(groups).ended,
+    };
+    let roots = [(root(90), 240), (root(91), 20), (released, 546)];
+    let mut roots: Vec<_> =
+        roots.into_iter().map(|(root, ms)| (root, Nanos(ms * 1_000_000))).collect();
+    roots.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    WaitChains {
+        rows: vec![chain(&short, &[(120, 2_000_000)]), chain(&long, &[(10, 2_000_000)])],
+        via: [(row.key.clone(), Nanos(260_000_000))].into(),
+        roots,
+        cut: Nanos(3_000_000),
+    }
 }
 
 /// Nothing waited.

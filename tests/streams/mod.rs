@@ -60,6 +60,7 @@ pub(crate) struct Reading {
     pub(crate) sleeps: bool,
     /// Contention events at all.
     pub(crate) contention: bool,
+    pub(crate) releases: bool,
     pub(crate) ends: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
@@ -73,6 +74,7 @@ impl Default for Reading {
             wakings: false,
             sleeps: false,
             contention: true,
+            releases: false,
             ends: true,
             kallsyms: "",
             detail: Detail::default(),
@@ -97,6 +99,9 @@ impl Reading {
         }
         if self.sleeps {
             origin.events.push(Synthetic::switch_event());
+        }
+        if self.releases {
+            origin.events.push(Synthetic::release_event());
         }
         if !self.contention {
             origin.events.retain(|event| !event.name.starts_with("lock:"));

@@ -119,7 +119,7 @@ struct CpuRing {
 #[derive(Debug)]
 struct Instance {
     event: usize,
-    cpu: u32,
+    ring: usize,
     id: u64,
     fd: EventFd,
 }
@@ -195,7 +195,7 @@ impl Session {
                 }
             }
         }
-        Ok(())
+        self.connect_from(0)
     }
 
     fn narrow(&mut self, plan: &Plan) {
@@ -207,7 +207,8 @@ impl Session {
         }
     }
 
-    /// Opens every event on every CPU for a task ([`ANY`]: for all). False when the task is gone.
+    /// Opens every event on every CPU for a task ([`ANY`]: for all), and lets them write into their
+    /// rings once all are open. False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
         let before = self.instances.len();
         for event in 0..self.events.len() {
@@ -227,6 +228,7 @@ impl Session {
                 }
             }
         }
+        self.connect_from(before)?;
         Ok(true)
     }
 
@@ -237,7 +239,7 @@ impl Session {
         ring: usize,
         task: i32,
     ) -> Result<Option<Instance>, SessionError> {
-        let CpuRing { cpu, owner, lane, .. } = &self.rings[ring];
+        let CpuRing { cpu, lane, .. } = &self.rings[ring];
         let spec = &self.events[event];
         if spec.lane != *lane {
             return Ok(None);
@@ -247,22 +249,28 @@ impl Session {
         if let Some(filter) = &spec.filter {
             fd.set_filter(filter)?;
         }
-        fd.set_output(owner)?;
-        Ok(Some(Instance { event, cpu: *cpu, id: fd.id()?, fd }))
+        Ok(Some(Instance { event, ring, id: fd.id()?, fd }))
     }
 
-    /// Starts recording: sideband first, so that no sample is of a task never heard of. Not needed
-    /// with `enable_on_exec`.
+    /// Connects instances from that number on with the rings of their CPUs. What inherited them is
+    /// connected by that too, at the same moment: children write where the event they stem from does.
+    fn connect_from(&self, first: usize) -> Result<(), SessionError> {
+        let fresh = self.sideband_first(first);
+        Ok(fresh.into_iter().try_for_each(|i| i.fd.set_output(&self.rings[i.ring].owner))?)
+    }
+
+    /// Starts recording. Not needed with `enable_on_exec`.
     pub fn enable(&self) -> Result<(), SessionError> {
-        self.enable_from(0)
+        Ok(self.sideband_first(0).into_iter().try_for_each(|instance| instance.fd.enable())?)
     }
 
-    /// The same for instances from that number on.
-    pub(crate) fn enable_from(&self, first: usize) -> Result<(), SessionError> {
+    /// Instances from that number on in the order in which they are to start: sideband first, so that
+    /// no sample is of a task never heard of; the others in the order of the plan.
+    fn sideband_first(&self, first: usize) -> Vec<&Instance> {
         let fresh = self.instances.get(first..).unwrap_or_default();
         let is_sideband = |instance: &&Instance| self.events[instance.event].is_sideband();
         let (sideband, samples): (Vec<_>, Vec<_>) = fresh.iter().partition(is_sideband);
-        Ok(sideband.iter().chain(&samples).try_for_each(|instance| instance.fd.enable())?)
+        [sideband, samples].concat()
     }
 
     /// Starts those events that count everything although the others count tasks.
@@ -387,10 +395,11 @@ impl Session {
     /// Samples lost so far, instances without a loss left out. Kernels before 6.0 do not count them.
     pub fn lost_counts(&self) -> Result<Vec<LostCount>, SessionError> {
         let mut counts = Vec::new();
-        for Instance { event, cpu, id, fd } in &self.instances {
+        for Instance { event, ring, id, fd } in &self.instances {
             let lost = fd.counts(&self.events[*event].attr)?.lost;
             if lost > 0 {
-                counts.push(LostCount { event: *event, id: *id, cpu: *cpu, lost });
+                let cpu = self.rings[*ring].cpu;
+                counts.push(LostCount { event: *event, id: *id, cpu, lost });
             }
         }
         Ok(counts)

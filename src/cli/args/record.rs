@@ -53,8 +53,12 @@ pub struct RecordArgs {
     /// Do not record where tasks sleep: saves a callchain for each sleep
     #[arg(long)]
     pub no_sleeps: bool,
+    /// Record the stack of each release of a lock that is waited for (Linux 7.2 and later), about ten
+    /// for each wait; without, those that wake somebody have one
+    #[arg(long, conflicts_with = "no_blame")]
+    pub release_stacks: bool,
     /// Sample CPUs and nothing else: shares of `report --by path` without the cost of other events
-    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat"])]
+    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks"])]
     pub cpu_only: bool,
     /// Leave spinlocks out
     #[arg(long)]

@@ -136,6 +136,9 @@ pub struct FlamegraphArgs {
     /// What the width of a frame means
     #[arg(long, value_enum, default_value_t)]
     pub weight: Weight,
+    /// Put who let them wait on top of those who waited, upside down
+    #[arg(long, conflicts_with = "weight")]
+    pub blame: bool,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub filter: FilterArgs,

@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lockprof_collectors::Collector;
+use lockprof_collectors::contended_release::RELEASE;
 use lockprof_collectors::contention::{BEGIN, Contention, END};
 use lockprof_collectors::cpu::{Cpu, CpuEvent, DEFAULT_FREQUENCY};
 use lockprof_collectors::perf::plan::{Plan, Scope};
@@ -20,9 +21,6 @@ use rustix::fs::Access;
 use rustix::process::{Resource, getrlimit};
 
 use super::program::Program;
-
-/// The tracepoint of the one who releases a contended lock, Linux 7.2 and later.
-const RELEASE: &str = "lock:contended_release";
 
 /// Enough of `/proc/kallsyms` to see whether addresses are shown.
 const KALLSYMS_START: u64 = 4096;

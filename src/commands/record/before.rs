@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::cli::messages;
 use crate::cli::plan::{RecordPlan, Target};
+use crate::model::Timestamp;
 use crate::recording::{
     BuildId, Clock, EventDesc, Host, KernelMap, Origin, RecordedTarget, Settings, Synthesizer,
     TracingData,
@@ -119,10 +120,13 @@ fn host(plan: &RecordPlan) -> Host {
 
 /// The same moment on the wall and on the recording's clock.
 fn wall(clockid: i32) -> Option<(u64, u64)> {
-    let clock = ClockId::try_from(clockid).ok()?;
-    let ns =
-        |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-    Some((ns(clock_gettime(ClockId::Realtime)), ns(clock_gettime(clock))))
+    Some((now(ClockId::Realtime as i32)?.0, now(clockid)?.0))
+}
+
+/// The moment on a clock.
+pub(super) fn now(clockid: i32) -> Option<Timestamp> {
+    let time = clock_gettime(ClockId::try_from(clockid).ok()?);
+    Some(Timestamp(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
 fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {

@@ -34,6 +34,7 @@ use crate::cli::args::{EXEC_STUB, RecordArgs};
 use crate::cli::checks;
 use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
 use crate::cli::plan::{RecordPlan, Target};
+use crate::model::Timestamp;
 use crate::recording::{Old, Origin, Writer};
 use crate::report::Report;
 use crate::source::{Mappings, Recorded, Recorder};
@@ -71,10 +72,10 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
         Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail)?))
     })?;
     let ending = Ending::begin();
-    enable(&session, &plan)?;
+    let since = enable(&session, &plan)?;
     let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
     let first = before::records(&plan, &origin, &mut mappings);
-    let mut recorder = Recorder::new(session, writer, Some(mappings));
+    let mut recorder = Recorder::new(session, writer, Some(mappings)).since(since);
     analysis.listener().listen(recorder.begin(first)?);
     let (stop, stopped) = UnixStream::pair().context("cannot make a socket")?;
     let thread = spawn(recorder, stopped, analysis.listener())?;
@@ -179,13 +180,15 @@ fn meanwhile_held<T>(
     })
 }
 
-/// Starts recording, where neither an exec nor attaching did.
-fn enable(session: &Session, plan: &RecordPlan) -> Result<(), Failure> {
-    let enabled = match plan.everything() {
-        true => session.enable(),
-        false => session.enable_everywhere(),
-    };
-    enabled.map_err(summary::explain_session)
+/// Starts recording, where neither an exec nor attaching did. Gives the moment from which on every CPU
+/// records every event; where that is not known, the beginning of time.
+fn enable(session: &Session, plan: &RecordPlan) -> Result<Timestamp, Failure> {
+    if !plan.everything() {
+        session.enable_everywhere().map_err(summary::explain_session)?;
+        return Ok(Timestamp(0));
+    }
+    session.enable().map_err(summary::explain_session)?;
+    Ok(plan.clockid.and_then(before::now).unwrap_or(Timestamp(0)))
 }
 
 /// Makes the file; one that stood there is put aside.

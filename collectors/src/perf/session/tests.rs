@@ -1,9 +1,12 @@
 //! Sessions on a kernel of the test's own: what is asked for, in which order, and what errors become.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
 
 use super::*;
+use crate::attach::attach;
 use crate::perf::sys::Syscall;
 use crate::perf::sys_fake::{any_fd, install};
 
@@ -15,6 +18,7 @@ fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
     let log = Log::default();
     let written = Rc::clone(&log);
     let mut ids = 100..;
+    let mut opened: HashMap<RawFd, u64> = HashMap::new();
     let mut rings: Vec<Vec<u64>> = Vec::new();
     install(move |call| {
         if let Some(errno) = refuse(&call) {
@@ -25,7 +29,9 @@ fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
             Syscall::Open { attr, pid, cpu } => {
                 let whose = if pid == own_pid() { "own".to_owned() } else { pid.to_string() };
                 log.push(format!("open {} {whose} {cpu}", attr.config));
-                return Ok(any_fd());
+                let fd = any_fd();
+                opened.insert(fd as RawFd, attr.config);
+                return Ok(fd);
             }
             Syscall::Id { id, .. } => *id = ids.next().unwrap(),
             Syscall::SetFilter { filter, .. } => {
@@ -39,8 +45,10 @@ fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
                 return Ok(at);
             }
             Syscall::Unmap { .. } => log.push("unmap".to_owned()),
-            Syscall::SetOutput { .. } => log.push("output".to_owned()),
-            Syscall::Enable { .. } => log.push("enable".to_owned()),
+            Syscall::SetOutput { fd, .. } => {
+                log.push(format!("output {}", opened[&fd.as_raw_fd()]))
+            }
+            Syscall::Enable { fd } => log.push(format!("enable {}", opened[&fd.as_raw_fd()])),
             Syscall::Disable { .. } => log.push("disable".to_owned()),
             Syscall::Read { into, .. } => {
                 into[16..24].copy_from_slice(&5_u64.to_ne_bytes());
@@ -75,11 +83,51 @@ fn every_event_of_every_task_and_cpu_writes_into_the_ring_of_its_cpu() {
     assert_eq!(log.borrow()[..2], ["open 41 own -1", "open 42 own -1"]);
     assert_eq!(log.borrow()[2..4], ["open 9 own 0", "map"]);
     assert_eq!(
-        log.borrow()[probes_and_rings..][..5],
-        ["open 41 7 0", "filter flags != 32", "output", "open 41 7 1", "filter flags != 32"]
+        log.borrow()[probes_and_rings..][..4],
+        ["open 41 7 0", "filter flags != 32", "open 41 7 1", "filter flags != 32"]
     );
     drop(session);
     assert_eq!(log.borrow().iter().filter(|call| *call == "unmap").count(), 2);
+}
+
+#[test]
+fn a_task_writes_nothing_before_all_its_events_are_open_and_its_sideband_is_the_first_to_write() {
+    let mut plan = tasks(&[7]);
+    let mut sideband = EventSpec::new("dummy", event_type::SOFTWARE, software::DUMMY);
+    sideband.attr.flags |= flag::TASK;
+    plan.events.push(sideband);
+    let log = kernel(|_| None);
+    let session = Session::open(&plan).unwrap();
+    let starts = ["output 9", "output 9", "output 41", "output 41", "output 42", "output 42"];
+    let (opens, connects) = {
+        let log = log.borrow();
+        let (opens, connects) = log.split_at(log.len() - starts.len());
+        (opens.to_vec(), connects.to_vec())
+    };
+    assert_eq!(connects, starts);
+    assert_eq!(opens.last().unwrap(), "open 9 7 1", "the last thing before the first output");
+    session.enable().unwrap();
+    let enables: Vec<_> = starts.iter().map(|call| call.replace("output", "enable")).collect();
+    assert!(log.borrow().ends_with(&enables), "{:?}", log.borrow());
+}
+
+#[test]
+fn events_that_are_attached_count_from_the_start_because_enabling_may_miss_a_child() {
+    let log = kernel(|call| {
+        if let Syscall::Open { attr, cpu, .. } = call {
+            let inherited = [41, 42].contains(&attr.config) && *cpu != ANY;
+            assert_eq!(inherited, attr.has(flag::INHERIT), "probes and owners are ours alone");
+            assert_eq!(inherited, !attr.has(flag::DISABLED));
+        }
+        None
+    });
+    let mut plan = tasks(&[]);
+    if let Scope::Tasks { enable_on_exec, .. } = &mut plan.scope {
+        *enable_on_exec = false;
+    }
+    let attached = attach(&plan, &[own_pid()]).unwrap();
+    assert_eq!(attached.session.instances(), 4 * attached.threads);
+    assert!(!log.borrow().iter().any(|call| call.starts_with("enable")), "{:?}", log.borrow());
 }
 
 #[test]
