@@ -374,3 +374,65 @@ fn a_filter_that_refuses_the_system_call_is_told_from_missing_rights() {
         assert_eq!(files_in(place.path()), [""; 0], "the command has not run");
     }
 }
+
+/// What a chroot lacks is named one thing after the other, until it records.
+#[test]
+fn in_a_chroot_without_sysfs_the_user_is_told_to_mount_it() {
+    if !may_record() {
+        return;
+    }
+    let place = directory();
+    // The program's own libraries are needed in there: the whole machine is bound read-only, without
+    // what is mounted on it.
+    let script = "mkdir root && mount --bind / root && mount -t proc proc root/proc
+        mount -t tmpfs none root/tmp && cp \"$0\" root/tmp/lockprof && cd /
+        exec chroot \"$OLDPWD/root\" /tmp/lockprof record -o /tmp/x.data -a -d 10ms";
+    let output = in_own_mounts(script, place.path());
+    let error = "cannot read /sys/devices/system/cpu/online: No such file or directory";
+    let hints = ["/sys is not mounted here, as in a bare chroot", "mount -t sysfs sysfs /sys"];
+    assert_said(&output, 125, error, &hints);
+}
+
+/// Each capability by itself: which of them recording needs, and that a missing one is said.
+#[test]
+fn root_records_with_either_right_to_trace_and_says_what_the_lack_of_others_costs() {
+    if !may_record() || Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
+        return;
+    }
+    for (without_these, records) in [
+        ("-sys_admin", true),
+        ("-perfmon", true),
+        ("-ipc_lock", true),
+        ("-syslog", true),
+        ("-sys_admin,-perfmon", false),
+        ("-all", false),
+    ] {
+        let place = directory();
+        let output = record(&without(without_these), &["-a", "-d", "50ms"], place.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        if records {
+            assert_eq!(output.status.code(), Some(0), "{without_these}: {said}");
+            assert_eq!(files_in(place.path()), ["lockprof.data"], "{without_these}");
+        } else {
+            assert!(said.contains("no CAP_PERFMON"), "{without_these}: {said}");
+            assert!(!output.status.success(), "{without_these}");
+        }
+    }
+}
+
+#[test]
+fn in_a_user_namespace_the_user_is_told_that_capabilities_do_not_reach_perf() {
+    if !may_record() || Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
+        return;
+    }
+    let place = directory();
+    let before =
+        ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"];
+    let output = record(&before, &["--no-cpu", "--", "touch", "mark"], place.path());
+    if String::from_utf8_lossy(&output.stderr).starts_with("unshare:") {
+        return aloud::skipped("this machine makes no user namespaces");
+    }
+    let hints = ["lives in a user namespace", "sudo lockprof record", "`lockprof doctor`"];
+    assert_said(&output, 125, "cannot trace lock contention: perf_event_open(", &hints);
+    assert_eq!(files_in(place.path()), [""; 0], "the command has not run");
+}

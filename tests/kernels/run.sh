@@ -44,6 +44,7 @@ build() {
         triple=x86_64-unknown-linux-musl
     RUSTFLAGS="${RUSTFLAGS-} -C target-feature=+crt-static" \
         CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=false \
         cargo build --quiet --release --target "$triple" --bin lockprof >&2
     echo "$target/$triple/release/lockprof"
 }
