@@ -97,7 +97,7 @@ const IMAGES: [Image; 6] = [
                     "pipe_write",
                 ],
                 "IrqOff spinlock",
-                "pipe_write",
+                "try_to_wake_up",
             ),
         ],
         waits: &[

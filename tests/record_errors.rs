@@ -390,7 +390,7 @@ fn in_a_chroot_without_sysfs_the_user_is_told_to_mount_it() {
     let output = in_own_mounts(script, place.path());
     let error = "cannot read /sys/devices/system/cpu/online: No such file or directory";
     let hints = ["/sys is not mounted here, as in a bare chroot", "mount -t sysfs sysfs /sys"];
-    assert_said(&output, 125, error, &hints);
+    assert_said(&output, 2, error, &hints);
 }
 
 /// Each capability by itself: which of them recording needs, and that a missing one is said.

@@ -22,6 +22,22 @@ const FIRST_ENTRY: usize = 120;
 const ENTRY: usize = 24;
 /// The kind of the section with kallsyms.
 const KALLSYMS: u64 = 0x1000;
+/// Where the kernel's text and data and its sections of lock code begin and end.
+const BOUNDS: [&str; 13] = [
+    "_text",
+    "_stext",
+    "_etext",
+    "_sdata",
+    "_edata",
+    "_end",
+    "__bss_stop",
+    "__sched_text_start",
+    "__sched_text_end",
+    "__lock_text_start",
+    "__lock_text_end",
+    "__cpuidle_text_start",
+    "__cpuidle_text_end",
+];
 
 /// Where the used entries of lockprof's block stand; none in a file of perf.
 pub(crate) fn block(file: &[u8]) -> impl Iterator<Item = usize> {
@@ -84,9 +100,9 @@ fn lines<'a>(text: &'a str, addresses: &BTreeSet<u64>) -> Vec<&'a str> {
     let parsed = |line: &'a str| {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((address, words.nth(1)?, line))
+        Some((address, words.next()?, words.next()?, line))
     };
-    let mut all: Vec<(u64, &str, &str)> = text.lines().filter_map(parsed).collect();
+    let mut all: Vec<(u64, &str, &str, &str)> = text.lines().filter_map(parsed).collect();
     all.sort_by_key(|(address, ..)| *address);
     let starts: Vec<u64> = all.iter().map(|(address, ..)| *address).collect();
     let mut kept: BTreeSet<u64> = BTreeSet::new();
@@ -95,11 +111,13 @@ fn lines<'a>(text: &'a str, addresses: &BTreeSet<u64>) -> Vec<&'a str> {
         let start = next.checked_sub(1).and_then(|at| starts.get(at));
         kept.extend(start.into_iter().chain(starts.get(next)));
     }
-    let bound =
-        |name: &str| name.ends_with("_start") || name.ends_with("_end") || name.ends_with("text");
-    let lock_code = |name: &str| matches!(verdict(fold(name)), Verdict::Lock(_));
-    let wanted = |(address, name, _): &&(u64, &str, &str)| {
-        kept.contains(address) || lock_code(name) || (name.starts_with('_') && bound(name))
+    let code = |kind: &str| matches!(kind, "t" | "T" | "w" | "W");
+    let lock_code = |name: &str| match verdict(fold(name)) {
+        Verdict::Lock(function) => function.is_lock_code(),
+        Verdict::NotALock | Verdict::Unknown => false,
     };
-    all.iter().filter(wanted).map(|(_, _, line)| *line).collect()
+    let wanted = |(address, kind, name, _): &&(u64, &str, &str, &str)| {
+        kept.contains(address) || BOUNDS.contains(name) || (code(kind) && lock_code(name))
+    };
+    all.iter().filter(wanted).map(|(.., line)| *line).collect()
 }

@@ -22,7 +22,7 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     /// Which guest it looks at.
     pub(crate) guest: &'static str,
-    /// Whether it needs nothing but the recordings `mmap` and `directory`.
+    /// Whether it needs nothing but the recordings `all` and `pid`.
     pub(crate) travels: bool,
     /// Whether there is something to check on this kernel.
     pub(crate) applies: fn(&Expected) -> bool,
@@ -42,10 +42,10 @@ const SPIN: Check = Check { guest: "spin", ..EVENTS };
 pub(crate) const CHECKS: [Check; 13] = [
     Check { name: "every command ends well", run: steps, ..EVENTS },
     Check { name: "the rung is named", travels: true, run: rung, ..EVENTS },
-    Check { name: "mmap: rows", travels: true, run: mmap, ..EVENTS },
-    Check { name: "mmap, -a: rows", run: all, ..EVENTS },
-    Check { name: "mmap, -p: rows", run: pid, ..EVENTS },
-    Check { name: "directory: rows", travels: true, run: directory, ..EVENTS },
+    Check { name: "mmap: rows", run: mmap, ..EVENTS },
+    Check { name: "mmap, -a: rows", travels: true, run: all, ..EVENTS },
+    Check { name: "directory: rows", run: directory, ..EVENTS },
+    Check { name: "directory, -p: rows", travels: true, run: pid, ..EVENTS },
     Check { name: "directory of XFS: rows", run: xfs, ..EVENTS },
     Check { name: "waiting is what waiters measure", run: convoy, ..EVENTS },
     Check { name: "releasers", travels: true, applies: has_releasers, run: releasers, ..EVENTS },
@@ -69,7 +69,7 @@ fn steps(_: &Expected, guest: &Booted) -> Said {
 }
 
 fn rung(kernel: &Expected, guest: &Booted) -> Said {
-    let recorded = guest.recorded("mmap")?;
+    let recorded = guest.recorded("all")?;
     let rung = &recorded.by_site.trust.rung;
     let wanted = if kernel.contention_events {
         "contention events and CPU samples"
@@ -131,10 +131,6 @@ fn all(kernel: &Expected, guest: &Booted) -> Said {
     mmap_rows(kernel, &*guest.recorded("all")?, 0.4)
 }
 
-fn pid(kernel: &Expected, guest: &Booted) -> Said {
-    mmap_rows(kernel, &*guest.recorded("pid")?, 0.5)
-}
-
 fn directory_rows(kernel: &Expected, recorded: &Recorded) -> Said {
     let report = &recorded.by_site;
     let share = share(report, Mode::Write, kernel.directory);
@@ -144,6 +140,10 @@ fn directory_rows(kernel: &Expected, recorded: &Recorded) -> Said {
 
 fn directory(kernel: &Expected, guest: &Booted) -> Said {
     directory_rows(kernel, &*guest.recorded("directory")?)
+}
+
+fn pid(kernel: &Expected, guest: &Booted) -> Said {
+    directory_rows(kernel, &*guest.recorded("pid")?)
 }
 
 fn xfs(kernel: &Expected, guest: &Booted) -> Said {
@@ -173,7 +173,7 @@ fn has_releasers(kernel: &Expected) -> bool {
 }
 
 fn releasers(_: &Expected, guest: &Booted) -> Said {
-    let recorded = guest.recorded("mmap")?;
+    let recorded = guest.recorded("all")?;
     let trust = &recorded.by_site.trust;
     let charged = trust.charged.ok_or("wakings were not recorded")?;
     let share = charged.0 as f64 / trust.wait.0.max(1) as f64;
