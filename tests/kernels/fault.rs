@@ -13,13 +13,16 @@ use lockprof_collectors::perf::record::RecordHeader;
 pub(crate) enum Fault {
     /// Nothing.
     None,
-    /// Each symbol has the address of the next one.
+    /// Each symbol has the address of one behind it.
     SymbolsOff,
     /// Wakings and releases are not there.
     NoWakings,
     /// Readers are writers: in the flags of events, and in the names of functions.
     ModesSwapped,
 }
+
+/// Places that symbols are off: next to a function there may be its own padding.
+const OFF: usize = 5;
 
 /// Which checks have to notice which fault.
 pub(crate) const NOTICED: [(Fault, &[&str]); 3] =
@@ -47,8 +50,8 @@ impl Fault {
                 });
             }
             Fault::SymbolsOff => change_lines(origin, |lines| {
-                for at in (1..lines.len()).rev() {
-                    lines[at].1 = lines[at - 1].1.clone();
+                for at in (OFF..lines.len()).rev() {
+                    lines[at].1 = lines[at - OFF].1.clone();
                 }
             }),
             Fault::ModesSwapped => change_lines(origin, |lines| {
