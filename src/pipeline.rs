@@ -16,8 +16,10 @@ use std::cell::RefCell;
 
 use crate::analyse::{Detail, Tables, WaitFilter};
 use crate::attribute::{Attribution, Interrupted, Series, Skid};
-use crate::correlate::{Copies, Correlate, Moment, StackPair, Tasks, Wakeups};
-use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, TaskChange};
+use crate::correlate::{
+    AddressSpaces, Cgroups, Copies, Correlate, Moment, Queues, StackPair, Tasks, Wakeups,
+};
+use crate::decode::{Body, Callchain, Event, LayoutError, Mmap, MmapLock, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{
     Filter, Nanos, PathQuery, Query, StackId, TaskId, TimeRange, Timestamp, TreeQuery,
@@ -52,16 +54,21 @@ struct Stages {
     kernel_symbols: String,
     stacks: Stacks,
     tasks: Tasks,
+    cgroups: Cgroups,
     maps: Maps,
     /// Whether user stacks are kept apart; resolving those that are not would be for nothing.
     user_stacks: bool,
     correlate: Correlate,
     /// Hand-overs of locks; `None` in a recording without wakings.
     wakeups: Option<Wakeups>,
+    /// Who waits for locks with readers and writers.
+    queues: Queues,
     /// What tasks do between two switches; `None` in a recording without switches.
     lives: Option<Lives>,
     /// Records that come through rings of their own.
     apart: Apart,
+    /// What proves whose mmap_lock an rwsem is.
+    spaces: AddressSpaces,
     attribution: Attribution,
     tables: Tables,
     /// Names of user frames, looked up once for all reports.
@@ -94,13 +101,16 @@ impl Pipeline {
             kernel_symbols,
             stacks: Stacks::default(),
             tasks: tasks_of(&origin),
+            cgroups: Cgroups::default(),
             maps: Maps::new(objects),
             user_stacks: detail.user_stacks,
             symbolizer: RefCell::default(),
             correlate: Correlate::new(recorded),
             wakeups: recorded.wakings.then(|| Wakeups::new(recorded.switches)),
+            queues: Queues::default(),
             lives: Lives::new(recorded),
             apart: recorded::apart(&origin),
+            spaces: AddressSpaces::default(),
             attribution: Attribution::default(),
             tables: Tables::new(detail, wait_filter),
             faults: Faults::default(),
@@ -135,6 +145,11 @@ impl Pipeline {
     /// A buffer for the next round.
     pub fn spare_buffer(&mut self) -> Vec<u8> {
         self.stream.spare_buffer()
+    }
+
+    /// Whether the recording says in which cgroups tasks were.
+    pub fn has_cgroups(&self) -> bool {
+        self.stages.origin.has_cgroups()
     }
 
     /// Waits that ended so far.
@@ -181,6 +196,7 @@ impl Pipeline {
             objects: stages.maps.objects(),
             symbolizer: &stages.symbolizer,
             tasks: &stages.tasks,
+            cgroups: &stages.cgroups,
             attribution: &stages.attribution,
             tables: &stages.tables,
             counts: stages.correlate.counts(),
@@ -196,7 +212,9 @@ impl Pipeline {
             sched_missing: stages.apart.missing(),
             sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
             chains: stages.wakeups.as_ref().map(Wakeups::chains),
+            spaces: &stages.spaces,
             copies: stages.copies.as_ref().map_or(0, Copies::found),
+            not_queued: stages.queues.untracked(),
         }
     }
 }
@@ -217,6 +235,10 @@ impl Stages {
         if self.apart.is_late(event) {
             return;
         }
+        if let Some(cgroup) = event.cgroup {
+            let id = event.body.who().map(|who| who.task).or(self.tasks.id_of(event.tid));
+            id.into_iter().for_each(|id| self.tasks.in_cgroup(id, cgroup));
+        }
         self.take_body(event);
         self.apart.read(event);
     }
@@ -233,6 +255,7 @@ impl Stages {
             kernel,
             attribution,
             wakeups,
+            queues,
             tables,
             ..
         } = self;
@@ -253,7 +276,8 @@ impl Stages {
                 let mut over = Vec::new();
                 correlate.begin(at, &begin, stack, (tasks, kernel, stacks), &mut |o| over.push(o));
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 over.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::ContentionEnd(end) => {
@@ -261,7 +285,8 @@ impl Stages {
                     return correlate.outside();
                 }
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 correlate.end(at, &end, &mut |o| sink.take(o));
             }
             Body::CpuSample(sample) => {
@@ -281,20 +306,31 @@ impl Stages {
                 let mut taken = None;
                 correlate.sample(at, &sample, stack, tasks, &mut |o| taken = Some(o));
                 let states = lives.as_ref().map(Lives::states);
-                let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+                let mut sink =
+                    Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
                 taken.into_iter().for_each(|observation| sink.take(observation));
             }
             Body::SchedWaking(waking) => self.take_waking(at, &waking),
             Body::ContendedRelease(release) => self.take_release(at, &release),
+            Body::MmapLock(lock) => self.take_mmap_lock(at, &lock),
             _ => self.take_sideband(event),
+        }
+    }
+
+    fn take_mmap_lock(&mut self, at: Moment, event: &MmapLock<'_>) {
+        let inside = self.tables.filter().time.contains(at.time);
+        if inside && self.tasks.in_target(event.who.task, at.pid, at.tid) {
+            self.spaces.mmap_lock(at.time, at.pid, event);
         }
     }
 
     fn take_sideband(&mut self, event: &Event<'_>) {
         self.maps.apply(event);
+        self.spaces.apply(event);
         let at = Moment { time: event.time, cpu: event.cpu, pid: event.pid, tid: event.tid };
         match event.body {
             Body::Mmap(map) if map.kernel => self.anchor(&map),
+            Body::Cgroup(cgroup) => self.cgroups.learn(cgroup.id, cgroup.path),
             Body::Comm(comm) => {
                 self.tasks.comm(comm.pid, comm.tid, comm.name);
                 let is_now = comm.exec && at.time.0 != 0;
@@ -346,10 +382,19 @@ impl Stages {
         let Some(task) = self.tasks.exit(change) else { return };
         self.life_ends(task, at);
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.exit(task, at.cpu, at.time, &mut |o| sink.take(o));
     }
 
@@ -363,11 +408,20 @@ impl Stages {
             return self.correlate.doubt_switches();
         }
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         self.faults.lose(cpu, lost);
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.lost(cpu, time, &mut |o| sink.take(o));
     }
 
@@ -396,7 +450,9 @@ impl Stages {
             && let Some((from, to)) = self.time
         {
             let to = if to.0 == u64::MAX { Timestamp(u64::MAX) } else { time + to };
-            self.tables.set_time(TimeRange { from: time + from, to });
+            let range = TimeRange { from: time + from, to };
+            self.tables.set_time(range);
+            self.queues.set_time(range);
         }
         self.tables.see(time);
     }
@@ -404,10 +460,19 @@ impl Stages {
     fn finish(&mut self) {
         self.lives_end();
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         let states = lives.as_ref().map(Lives::states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         correlate.finish(&mut |o| sink.take(o));
         sink.settle(Timestamp(u64::MAX));
         self.skid.iter_mut().for_each(Skid::finish);

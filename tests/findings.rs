@@ -2,7 +2,7 @@
 
 mod reports;
 
-use lockprof::model::{GroupBy, HandOverKind, Nanos};
+use lockprof::model::{GroupBy, HandOverKind, HolderTimes, Nanos};
 use lockprof::report::{ChargedName, Finding, NameEvidence, Report, Row, RowKey, TaskName};
 use reports::{RWSEM_R, RWSEM_W, SPINLOCK, lock, report, site_row, spun, waits};
 
@@ -131,4 +131,45 @@ fn a_site_that_spins_unseen_is_told_when_the_samples_are_sure_of_it() {
     let mut samples_only = of(only_spun);
     samples_only.trust.counts.begins = 0;
     assert_eq!(found(&samples_only), [""; 0], "no kernel before 5.19 tells of more");
+}
+
+/// The same, of which the holder was known to be running, runnable and asleep for so many ms.
+fn held([running, runnable, asleep]: [u64; 3], slept_in: &[&str]) -> Report {
+    let [running, runnable, asleep] = [running, runnable, asleep].map(|ms| Nanos(ms * MS));
+    let holder = HolderTimes { running, runnable, asleep, ..HolderTimes::default() };
+    let rows = (1..=3).map(|tid| {
+        let mut row = charged(tid, "ksys_write", &[(60, 5 * MS)], MS);
+        row.stat.holder = holder;
+        row.holder_slept = slept_in.iter().map(|on| (on.to_string(), asleep)).collect();
+        row
+    });
+    with_charged(rows.collect())
+}
+
+#[test]
+fn a_holder_that_has_no_cpu_is_told_from_one_that_works() {
+    assert_eq!(found(&held([90, 210, 0], &[])), ["holder_without_cpu"]);
+    assert_eq!(found(&held([160, 140, 0], &[])), [""; 0]);
+    assert_eq!(found(&held([20, 50, 0], &[])), [""; 0], "hardly anything is known");
+}
+
+#[test]
+fn a_holder_that_sleeps_is_told_with_what_it_sleeps_in() {
+    let report = held([180, 0, 120], &["folio_wait_bit_common"]);
+    let findings = report.findings();
+    let [Finding::HolderAsleep(asleep)] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!(asleep.slept_in.as_deref(), Some("folio_wait_bit_common"));
+    assert!((asleep.share - 0.4).abs() < 0.001, "{}", asleep.share);
+    assert_eq!(found(&held([220, 0, 80], &["folio_wait_bit_common"])), [""; 0]);
+}
+
+#[test]
+fn readers_behind_a_queued_writer_are_told_when_it_is_much_of_their_waiting() {
+    let readers = |queued_writer| {
+        let mut row = site(RWSEM_R, "do_user_addr_fault", &[(100, 5 * MS)]);
+        row.stat.behind.queued_writer = Nanos(queued_writer * MS);
+        mmap_sites(row, site(RWSEM_W, "do_mprotect_pkey", &[(100, 5 * MS)]))
+    };
+    assert_eq!(found(&readers(300)), ["queued_writer"]);
+    assert_eq!(found(&readers(140)), [""; 0]);
 }

@@ -18,8 +18,16 @@ fn run(by: GroupBy, events: &[((u64, u32, i32), Body<'_>)]) -> CompatReport {
     let mut compat = PerfCompat::new(by, Walk::default());
     for &((time, cpu, tid), body) in events {
         let cpu = Some(Cpu(cpu));
-        let event =
-            Event { time: Timestamp(time), cpu, pid: tid, tid, instance: 0, offset: 0, body };
+        let event = Event {
+            time: Timestamp(time),
+            cpu,
+            pid: tid,
+            tid,
+            instance: 0,
+            cgroup: None,
+            offset: 0,
+            body,
+        };
         compat.push(&event, &Kernel::default());
     }
     compat.finish()

@@ -123,7 +123,7 @@ const CASES: &[Case] = &[
             s.end(at(170, 0, 7), LOCK, 0).end(at(190, 1, 1), LOCK, 0);
         },
         [0, 60, 10, 100, 0],
-        // Its own waiting until then is charged to nobody.
+        // Its own waiting is charged to nobody.
         [0, 0, 0, 60],
     ),
     (

@@ -13,6 +13,11 @@ fn table(width: usize) -> Table {
     Table { width, next: next.map(String::from).into(), ..Table::default() }
 }
 
+/// The same with readers and writers told apart.
+fn with_sides(width: usize) -> Table {
+    Table { readers_writers: true, ..table(width) }
+}
+
 /// Lines from the titles of the columns to the end of the table.
 fn body(page: &str) -> Vec<&str> {
     let from_titles = page.lines().skip_while(|line| !line.trim_start().starts_with("wait "));
@@ -27,6 +32,7 @@ fn every_kind_of_report_has_its_page() {
     assert_golden("sites-140.txt", &text(&table(140), &reports::sites()));
     assert_golden("stacks-100.txt", &text(&table(100), &reports::stacks()));
     assert_golden("locks-100.txt", &text(&table(100), &reports::locks()));
+    assert_golden("readers-writers-100.txt", &text(&with_sides(100), &reports::readers_writers()));
     assert_golden("tasks-100.txt", &text(&table(100), &reports::tasks()));
     assert_golden("blame-100.txt", &text(&table(100), &reports::blame()));
     assert_golden("threads-100.txt", &text(&table(100), &reports::threads()));
@@ -55,6 +61,18 @@ fn no_line_is_wider_than_the_terminal() {
             assert_eq!(line, line.trim_end(), "spaces at the end");
         }
     }
+}
+
+#[test]
+fn readers_and_writers_fit_the_terminal_too_and_say_so_where_there_are_none() {
+    let all = [reports::sites(), reports::readers_writers(), reports::hostile_tasks()];
+    for (report, width) in all.iter().flat_map(|r| [80, 100, 140].map(|w| (r, w))) {
+        for line in text(&with_sides(width), report).lines() {
+            assert!(line.width() <= width, "{} of {width}: {line}", line.width());
+        }
+    }
+    let none = text(&with_sides(100), &reports::blame());
+    assert!(none.contains("no row has a lock that knows them"), "{none}");
 }
 
 #[test]

@@ -52,7 +52,16 @@ fn map(maps: &mut Maps, line: &Line, build_id: Option<&[u8]>) {
     let name = path.as_bytes();
     let mmap = Mmap { pid: 7, addr, len, pgoff, kernel: false, name, build_id };
     let (time, body) = (Timestamp(1), Body::Mmap(mmap));
-    maps.apply(&Event { time, cpu: None, pid: 7, tid: 7, instance: 0, offset: 0, body });
+    maps.apply(&Event {
+        time,
+        cpu: None,
+        pid: 7,
+        tid: 7,
+        instance: 0,
+        cgroup: None,
+        offset: 0,
+        body,
+    });
 }
 
 fn libc() -> PathBuf {

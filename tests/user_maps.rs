@@ -48,7 +48,16 @@ fn body(step: Step) -> Option<Body<'static>> {
 }
 
 fn event(time: u64, body: Body<'_>) -> Event<'_> {
-    Event { time: Timestamp(time), cpu: None, pid: 0, tid: 0, instance: 0, offset: 0, body }
+    Event {
+        time: Timestamp(time),
+        cpu: None,
+        pid: 0,
+        tid: 0,
+        instance: 0,
+        cgroup: None,
+        offset: 0,
+        body,
+    }
 }
 
 fn chain(ips: &[u64]) -> Vec<u8> {

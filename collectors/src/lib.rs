@@ -17,6 +17,7 @@ pub mod procfs;
 pub mod contention;
 pub mod contended_release;
 pub mod cpu;
+pub mod mmap_lock;
 pub mod sched;
 pub mod sideband;
 pub mod workload;

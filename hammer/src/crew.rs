@@ -35,6 +35,14 @@ pub(crate) struct Job<'a> {
 pub(crate) enum Pace {
     /// Nothing: calls of microseconds, which two more system calls would thin out.
     Rush,
+    /// Each call is made at its time: `offset` into a slot of the length `every`, counted from the
+    /// start. The time preempted is read too.
+    Slots {
+        /// From the begin of a slot to the call.
+        offset: Duration,
+        /// From the begin of a slot to that of the next.
+        every: Duration,
+    },
     /// The time preempted is read, then the thread sleeps for this long; zero goes on at once.
     Watch(Duration),
 }
@@ -101,7 +109,7 @@ fn join(name: &str, thread: ScopedJoinHandle<'_, Result<Tally, Error>>) -> Resul
 fn work(mut job: Job<'_>, gate: &Gate, leave: &Barrier) -> Result<Tally, Error> {
     let preemption = match job.pace {
         Pace::Rush => None,
-        Pace::Watch(_) => Preemption::of_this_thread(),
+        Pace::Watch(_) | Pace::Slots { .. } => Preemption::of_this_thread(),
     };
     let Some(time) = gate.enter() else { return Ok(Tally::default()) };
     let tally = repeat(&mut job, preemption, time);
@@ -117,6 +125,10 @@ fn repeat(job: &mut Job<'_>, mut watch: Option<Preemption>, time: Duration) -> i
     watch.as_mut().map_or(Ok(()), Preemption::forget)?;
     let start = Instant::now();
     let mut begin = start;
+    if let Pace::Slots { offset, .. } = job.pace {
+        rest(offset, &mut watch)?;
+        begin = Instant::now();
+    }
     while begin - start < time {
         (job.call)()?;
         let end = Instant::now();
@@ -129,13 +141,22 @@ fn repeat(job: &mut Job<'_>, mut watch: Option<Preemption>, time: Duration) -> i
         }
         // Without anything in between, one reading of the clock ends a call and begins the next.
         begin = end;
-        if let Pace::Watch(pause) = job.pace {
-            rest(pause, &mut watch)?;
-            begin = Instant::now();
-        }
+        let pause = match job.pace {
+            Pace::Rush => continue,
+            Pace::Watch(pause) => pause,
+            Pace::Slots { offset, every } => until_slot(begin - start, offset, every),
+        };
+        rest(pause, &mut watch)?;
+        begin = Instant::now();
     }
     tally.elapsed = begin - start;
     Ok(tally)
+}
+
+/// From `now`, counted from the start, to the next slot's call. A slot that was missed is left out.
+fn until_slot(now: Duration, offset: Duration, every: Duration) -> Duration {
+    let past = now.saturating_sub(offset).as_nanos() % every.as_nanos().max(1);
+    every.saturating_sub(Duration::from_nanos(u64::try_from(past).unwrap_or(0)))
 }
 
 /// Sleeps, and forgets what happened meanwhile.

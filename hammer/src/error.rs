@@ -24,9 +24,19 @@ pub enum Error {
         /// The longest hold.
         most: Duration,
     },
-    /// A convoy with [`Hold::Short`](crate::Hold::Short).
-    #[error("a convoy needs a long hold: ask for long, or for a time such as 10ms")]
+    /// A convoy or a schedule with [`Hold::Short`](crate::Hold::Short).
+    #[error("this workload needs a long hold: ask for long, or for a time such as 10ms")]
     ShortConvoy,
+    /// A schedule whose holds leave no time between them.
+    #[error(
+        "a hold of {hold:?} every {every:?} leaves too little time between: ask for twice the hold"
+    )]
+    Schedule {
+        /// How long the lock is held.
+        hold: Duration,
+        /// How often.
+        every: Duration,
+    },
     /// A thread could not be started.
     #[error("cannot start thread {name}")]
     Spawn {

@@ -1,7 +1,7 @@
 //! Workloads that contend for one kernel lock each, and say what it cost them.
 //!
-//! One lock a file: [`MmapSem`], [`Convoy`], [`DirectoryRwsem`], [`PipeMutex`], [`FdTable`]. Each is
-//! a struct of settings with a `run` that starts the threads, waits for the end and gives an
+//! One lock a file: [`MmapSem`], [`Convoy`], [`Schedule`], [`DirectoryRwsem`], [`PipeMutex`],
+//! [`FdTable`]. Each is a struct of settings with a `run` that starts the threads, waits for the end and gives an
 //! [`Outcome`]: operations, rates, fairness and the waiting by the threads' own clocks. The last is
 //! what a lock profiler can be checked against; [`Waiting`] says how it is estimated.
 //!
@@ -24,6 +24,7 @@ mod outcome;
 mod pipe_mutex;
 mod preemption;
 mod region;
+mod schedule;
 mod sys;
 
 pub use convoy::Convoy;
@@ -35,3 +36,4 @@ pub use hold::{Hold, HoldError};
 pub use mmap_sem::MmapSem;
 pub use outcome::{Group, Outcome, SCHEMA_VERSION, Waiting};
 pub use pipe_mutex::PipeMutex;
+pub use schedule::Schedule;

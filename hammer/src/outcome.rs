@@ -56,6 +56,10 @@ pub struct Group {
     /// preempted holders included. None with short holds and other locks than the mmap lock, where
     /// the calls do more than hold it.
     pub held_total_ns: Option<u64>,
+    /// What they must have waited, by a schedule that is known from outside of the waits; none where
+    /// there is no schedule.
+    #[serde(default)]
+    pub expected_wait_ns: Option<u64>,
     /// The estimate of waiting.
     pub waiting: Waiting,
     /// How evenly the threads got on; none without operations.
@@ -157,6 +161,7 @@ impl Group {
             call_avg_ns: waiting.call_total_ns / ops.max(1),
             call_max_ns: nanos(longest),
             held_total_ns: waiting.runnable_ns.map(|_| held),
+            expected_wait_ns: None,
             waiting,
             fairness: Fairness::of(&each),
         }
@@ -205,6 +210,9 @@ impl fmt::Display for Group {
         if let Some(held) = self.held_total_ns {
             write!(f, "    held         {} total, ", Time(held))?;
             writeln!(f, "{} avg", Time(held / (*ops).max(1)))?;
+        }
+        if let Some(expected) = self.expected_wait_ns {
+            writeln!(f, "    must wait    {} total, by the schedule", Time(expected))?;
         }
         write!(f, "    waiting      {} total, ", Time(waiting.wait_total_ns))?;
         write!(f, "{} avg by the threads' clocks", Time(waiting.wait_avg_ns))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lockprof_hammer::{
     Convoy, DirectoryRwsem, Error, Fairness, FdTable, Hold, MmapSem, Outcome, PipeMutex,
-    SCHEMA_VERSION,
+    SCHEMA_VERSION, Schedule,
 };
 
 const SECONDS: Duration = Duration::from_millis(60);
@@ -78,6 +78,32 @@ fn short_threads_of_a_convoy_wait_for_the_long_hold() {
     let waiting = short.waiting;
     let own = waiting.call_total_ns - waiting.wait_total_ns - waiting.preempted_ns.unwrap_or(0);
     assert!(own * 10 < waiting.call_total_ns, "{outcome}");
+}
+
+fn schedule(hold: Hold, every: Duration) -> Schedule {
+    Schedule { waiters: 2, seconds: 8 * every, hold, every }
+}
+
+#[test]
+fn waiters_of_a_schedule_wait_about_as_long_as_they_must() {
+    let hold = Duration::from_millis(8);
+    let outcome = schedule(Hold::For(hold), 3 * hold).run().unwrap();
+    let waiters = outcome.group("waiters").unwrap();
+    let expected = waiters.expected_wait_ns.unwrap();
+    // They come into the middle half of a hold, which may take longer than asked for.
+    assert!(expected > 0, "{outcome}");
+    assert!(outcome.group("holder").unwrap().expected_wait_ns.is_none());
+    // A hold ends a little after the lock is let go, by the holder's clock.
+    assert!(waiters.waiting.call_total_ns > expected / 2, "{outcome}");
+    assert!(outcome.to_string().contains("by the schedule"), "{outcome}");
+}
+
+#[test]
+fn a_schedule_without_time_between_its_holds_is_refused() {
+    let hold = Duration::from_millis(8);
+    let error = schedule(Hold::For(hold), hold).run().unwrap_err();
+    assert!(error.to_string().contains("8ms every 8ms"), "{error}");
+    assert!(matches!(schedule(Hold::Short, hold).run(), Err(Error::ShortConvoy)));
 }
 
 #[test]

@@ -8,12 +8,13 @@ use hashbrown::HashMap;
 
 use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
 use super::key::{CellKey, StackKey, TaskKey};
+use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
-use crate::attribute::{Attribution, Facts};
-use crate::correlate::{ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
+use crate::attribute::{Attribution, Facts, Standing};
+use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
-    FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, Stat,
-    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat,
+    Spun, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -62,15 +63,43 @@ pub struct CpuKey {
     pub task: Option<TaskRef>,
 }
 
+/// What a cell counts, and when.
+#[derive(Debug, Default)]
+struct Cell {
+    stat: WaitStat,
+    /// From the first begin to the last end.
+    seen: Option<TimeRange>,
+}
+
+impl Cell {
+    #[inline]
+    fn see(&mut self, from: Timestamp, to: Timestamp) {
+        let seen = self.seen.get_or_insert(TimeRange { from, to });
+        *seen = TimeRange { from: seen.from.min(from), to: seen.to.max(to) };
+    }
+
+    fn wait(&self) -> Nanos {
+        self.stat.wait()
+    }
+
+    fn merge(&mut self, other: &Cell) {
+        self.stat.merge(&other.stat);
+        if let Some(seen) = other.seen {
+            self.see(seen.from, seen.to);
+        }
+    }
+}
+
 /// Sums by key.
 #[derive(Debug, Default)]
 pub struct Tables {
     detail: Detail,
     filter: WaitFilter,
-    waits: HashMap<CellKey, WaitStat>,
+    waits: HashMap<CellKey, Cell>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
     blame: Blame,
+    queues: QueueTable,
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
@@ -98,7 +127,9 @@ impl Tables {
         if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
             return;
         }
-        let stat = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        cell.see(wait.begin, wait.end);
+        let stat = &mut cell.stat;
         match wait.outcome {
             Outcome::Open => {
                 stat.open_time += own;
@@ -121,6 +152,23 @@ impl Tables {
             stat.phases.merge(&phases(range));
         }
         self.make_room(site);
+    }
+
+    /// Counts whom the parts of a wait that was counted stood behind.
+    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || wait.outcome == Outcome::Uncertain {
+            return;
+        }
+        let mut behind = Behind::default();
+        for part in parts {
+            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
+            behind.add(part.behind, wait.own_inside(inside));
+        }
+        if behind != Behind::default() {
+            let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+            cell.stat.behind.merge(behind);
+        }
     }
 
     /// Counts a CPU sample; one that waits for a lock unseen by the tracepoints enters the waits.
@@ -147,12 +195,24 @@ impl Tables {
                 task: TaskKey::Task(sample.task),
                 context: facts.context,
             };
-            self.waits.entry(key).or_default().spun.merge(one);
+            let cell = self.waits.entry(key).or_default();
+            cell.see(sample.time, sample.time);
+            cell.stat.spun.merge(one);
             self.make_room(site);
         }
         if self.detail.cpu_stacks {
             self.add_cpu_stack(sample, one);
         }
+    }
+
+    /// Adds what a queue did until it ran empty.
+    pub fn add_stretch(&mut self, stretch: &Busy) {
+        self.queues.add(stretch, self.filter.time, self.detail.cells);
+    }
+
+    /// What the queue of a lock did.
+    pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
+        self.queues.queues.get(key)
     }
 
     /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
@@ -310,12 +370,17 @@ impl Tables {
 
     /// All cells, in no order.
     pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
-        self.waits.iter()
+        self.waits.iter().map(|(key, cell)| (key, &cell.stat))
+    }
+
+    /// From the first begin to the last end of the waits of a cell.
+    pub fn seen(&self, key: &CellKey) -> Option<TimeRange> {
+        self.waits.get(key)?.seen
     }
 
     /// The cell of a key.
     pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
-        self.waits.get_key_value(key)
+        self.waits.get_key_value(key).map(|(key, cell)| (key, &cell.stat))
     }
 
     /// CPU samples by stack, in no order.
@@ -340,7 +405,7 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded + self.thread_times.folded()
+        self.folded + self.blame.folded + self.queues.folded + self.thread_times.folded()
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -362,8 +427,8 @@ impl Tables {
             return;
         }
         let parent = |key: CellKey| key.parent(&site);
-        let (limit, weight) = (self.detail.cells, WaitStat::wait);
-        self.folded += fold(&mut self.waits, limit, parent, weight, WaitStat::merge);
+        let limit = self.detail.cells;
+        self.folded += fold(&mut self.waits, limit, parent, Cell::wait, Cell::merge);
     }
 }
 

@@ -24,8 +24,15 @@ pub struct Release {
     pub kind: HandOverKind,
     /// Kinds of the lock code: the lock that is waited for must be one of them.
     pub kinds: KindSet,
+    /// How the lock was held that is released, where the code tells.
+    pub mode: Option<Mode>,
+}
+
+impl Release {
     /// Nobody else can have held the lock: it is not one that readers share, or was not held so.
-    pub exclusive: bool,
+    pub fn is_exclusive(&self) -> bool {
+        self.mode.is_some_and(|mode| mode != Mode::Read)
+    }
 }
 
 /// The lock code of a lock in which tasks sleep. Wakings hold spinlocks of their own.
@@ -51,7 +58,10 @@ pub(super) fn release(frames: &[KernelFrame]) -> Option<Release> {
         if !matches!(row.role, Role::Wake | Role::Release | Role::IrqOn) {
             kind = HandOverKind::PassOn;
         }
+        // rwsem_wake does not tell; the up_read or up_write that calls it does.
+        mode = mode.or(row.mode);
     }
-    let exclusive = mode.is_some_and(|mode| mode != Mode::Read);
-    Some(Release { site: site::find(from), kind, kinds, exclusive })
+    // Who passes a lock on was let in itself: how it was held until then is not told by that.
+    let mode = mode.filter(|_| kind == HandOverKind::Release);
+    Some(Release { site: site::find(from), kind, kinds, mode })
 }

@@ -3,6 +3,7 @@
 //! In: the frames of an interned kernel stack and the book of the kernel. Out: [`Facts`], ids only,
 //! looked up once for each distinct stack.
 
+mod behind;
 mod blame;
 mod path;
 mod site;
@@ -13,6 +14,7 @@ use crate::kernel::{Kernel, KernelFrame, LockFunction};
 use crate::model::{Context, FunctionId, SleepOn, StackId};
 use crate::stacks::Stacks;
 
+pub use behind::{Standing, standings};
 pub use blame::Release;
 pub use path::{CpuPath, LockPath, PathRole};
 pub use site::{Site, innermost_context};

@@ -2,20 +2,22 @@
 //!
 //! In: arguments, and a look at the machine. Out: a [`RecordPlan`], or why there can be none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lockprof_collectors::Collector;
 use lockprof_collectors::contended_release::{ContendedRelease, RELEASE};
 use lockprof_collectors::contention::Contention;
 use lockprof_collectors::cpu::{Cpu, CpuEvent};
-use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope};
+use lockprof_collectors::mmap_lock::MmapLock;
+use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope, record_cgroups};
 use lockprof_collectors::procfs::ProcError;
+use lockprof_collectors::procfs::cgroup::{CgroupError, Hierarchy};
 use lockprof_collectors::procfs::system::{System, parse_cpus};
 use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
 use lockprof_collectors::sched::Sched;
 use lockprof_collectors::sideband::Sideband;
 
-use super::args::RecordArgs;
+use super::args::{Collect, RecordArgs};
 use super::checks::mount_tracefs;
 
 /// Inherited events for a task, above which a command is followed system-wide instead.
@@ -37,6 +39,8 @@ pub enum Target {
     Command(Vec<String>),
     /// Processes that run already.
     Processes(Vec<i32>),
+    /// The tasks of a cgroup and of those below it: its path.
+    Cgroup(String),
     /// Everything.
     System,
 }
@@ -47,7 +51,7 @@ impl Target {
         match self {
             Target::Command(_) => COMMAND_LIMIT,
             Target::Processes(_) => PROCESS_LIMIT,
-            Target::System => usize::MAX,
+            Target::Cgroup(_) | Target::System => usize::MAX,
         }
     }
 }
@@ -56,7 +60,7 @@ impl Target {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// No target.
-    #[error("record what? Neither a command nor -p nor -a was given")]
+    #[error("record what? Neither a command nor -p nor -a nor -G was given")]
     NoTarget,
     /// `-C` is no list of CPUs.
     #[error("`{0}` is no list of CPUs; write 0-3,8")]
@@ -72,6 +76,9 @@ pub enum PlanError {
     /// Tracepoints cannot be looked up.
     #[error("cannot trace lock contention: {0}")]
     Tracefs(#[from] TracefsError),
+    /// The cgroup is not there.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
     /// The machine does not tell what it is.
     #[error(transparent)]
     Machine(#[from] ProcError),
@@ -98,6 +105,8 @@ pub struct RecordPlan {
     pub ring_pages: usize,
     /// The clock.
     pub clockid: Option<i32>,
+    /// The directory of the target's cgroup.
+    pub cgroup: Option<PathBuf>,
     /// The machine.
     pub system: System,
     /// A target is given and everything is recorded all the same; the target is picked out later.
@@ -115,7 +124,11 @@ impl RecordPlan {
         // Where that fails, the next line says what is missing.
         let mounted = mount_tracefs().ok().flatten();
         let tracefs = Tracefs::find()?;
-        let Collected { events, collectors, mut notes } = collect(args, &tracefs)?;
+        let cgroup = cgroup(args.cgroup.as_deref())?;
+        let Collected { mut events, collectors, mut notes } = collect(args, &tracefs)?;
+        if args.cgroups || cgroup.is_some() {
+            record_cgroups(&mut events);
+        }
         notes.extend(mounted.into_iter().map(mounted_note));
         let mut plan = RecordPlan {
             follow: false,
@@ -128,6 +141,7 @@ impl RecordPlan {
             cpus,
             ring_pages: args.mmap_pages.map_or(DEFAULT_RING_PAGES, |pages| pages as usize),
             clockid: system.clockid(),
+            cgroup,
             system,
             target,
         };
@@ -166,9 +180,10 @@ impl RecordPlan {
     pub fn session(&self, tasks: Vec<i32>) -> Plan {
         let cpus = self.cpus.clone();
         let enable_on_exec = matches!(self.target, Target::Command(_));
-        let scope = match self.everything() {
-            true => Scope::SystemWide { cpus },
-            false => Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec },
+        let scope = match &self.cgroup {
+            Some(directory) => Scope::Cgroup { directory: directory.clone(), cpus },
+            None if self.everything() => Scope::SystemWide { cpus },
+            None => Scope::Tasks { tasks, cpus, inherit: true, enable_on_exec },
         };
         let (events, ring_pages, clockid) = (self.events.clone(), self.ring_pages, self.clockid);
         Plan { events, scope, ring_pages, clockid }
@@ -179,7 +194,14 @@ fn mounted_note(place: &Path) -> String {
     format!("tracefs was not mounted anywhere; it is mounted at {} now", place.display())
 }
 
+fn cgroup(path: Option<&str>) -> Result<Option<PathBuf>, CgroupError> {
+    path.map(|path| Hierarchy::find()?.directory(path)).transpose()
+}
+
 fn target(args: &RecordArgs) -> Result<Target, PlanError> {
+    if let Some(path) = &args.cgroup {
+        return Ok(Target::Cgroup(format!("/{}", path.trim_matches('/'))));
+    }
     match (args.all, args.pid.as_slice(), args.command.as_slice()) {
         (true, ..) => Ok(Target::System),
         (_, pids @ [_, ..], _) => Ok(Target::Processes(pids.to_vec())),
@@ -226,6 +248,7 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
             collectors.push(Box::new(ContendedRelease { stacks: args.release_stacks }));
         }
     }
+    collectors.extend(mmap_lock(args).map(|collector| Box::new(collector) as Box<dyn Collector>));
     if !args.no_cpu {
         let frequency = args.frequency as u32;
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
@@ -238,7 +261,9 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
             Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
                 continue;
             }
-            Err(TracefsError::NoTracepoint { name }) if name != RELEASE && !args.no_cpu => {
+            Err(TracefsError::NoTracepoint { name })
+                if name != RELEASE && !args.no_cpu && !is_asked_for(&name) =>
+            {
                 collected.notes.push(match collector.name() {
                     Sched::NAME => format!(
                         "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
@@ -260,7 +285,25 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
         collected.events.extend(collector.events(&formats)?);
         collected.collectors.push(collector.name().to_owned());
     }
+    if args.collect.contains(&Collect::MmapLockHolds) {
+        collected.notes.push(
+            "every use of an mmap_lock was recorded (--collect mmap-lock-holds), while it was held: \
+             what maps memory all the time runs at half its speed, and waits are longer than without"
+                .into(),
+        );
+    }
     Ok(collected)
+}
+
+/// `--collect`: holds are proof, too.
+fn mmap_lock(args: &RecordArgs) -> Option<MmapLock> {
+    let holds = args.collect.contains(&Collect::MmapLockHolds);
+    (!args.collect.is_empty()).then_some(MmapLock { holds })
+}
+
+/// Whether an event is opened only for those who ask for it: they are told when it is not there.
+fn is_asked_for(tracepoint: &str) -> bool {
+    tracepoint.starts_with("mmap_lock:")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lockprof_hammer::{Convoy, DirectoryRwsem, FdTable, MmapSem, PipeMutex};
+use lockprof_hammer::{Convoy, DirectoryRwsem, FdTable, MmapSem, PipeMutex, Schedule};
 
 use crate::cli::args::{Hammer, HammerArgs};
 use crate::cli::messages::Failure;
@@ -16,6 +16,10 @@ pub(super) fn run(args: HammerArgs) -> Result<ExitCode, Failure> {
             MmapSem { readers, writers, seconds, hold }.run()
         }
         Hammer::Convoy { threads, hold } => Convoy { short_threads: threads, seconds, hold }.run(),
+        Hammer::Schedule { waiters, hold, every } => {
+            let every = Duration::from_nanos(every.0);
+            Schedule { waiters, seconds, hold, every }.run()
+        }
         Hammer::DirectoryRwsem { threads, directory } => {
             DirectoryRwsem { threads, seconds, parent: directory }.run()
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 
 use super::read_ahead::ReadAhead;
 use crate::analyse::Detail;
@@ -60,6 +60,9 @@ pub(super) fn analyse(
 ) -> Result<Pipeline, Failure> {
     let mut replay = open(&input.file)?;
     let origin = replay.take_origin();
+    if !filter.cgroup.is_empty() && !origin.has_cgroups() {
+        return Err(no_cgroups());
+    }
     // Reading goes on while symbols are looked for.
     let stamps = Stamps::new(&origin.events)?;
     let mut ahead = ReadAhead::start(replay, stamps).context("cannot start a thread")?;
@@ -72,6 +75,12 @@ pub(super) fn analyse(
     pipeline.finish();
     ahead.finish()?;
     Ok(pipeline)
+}
+
+/// The question is about cgroups, of which the recording knows nothing.
+pub(super) fn no_cgroups() -> Failure {
+    let hint = "lockprof record --cgroups -- COMMAND, or lockprof record -G PATH".to_owned();
+    Failure::new(anyhow!("the recording does not say in which cgroups tasks were")).hint(hint)
 }
 
 /// Hands every event of a recording to `sink`, in order of time.

@@ -3,6 +3,7 @@
 mod demo;
 mod doctor;
 mod exec;
+mod explain;
 mod flamegraph;
 mod hammer;
 mod input;
@@ -25,6 +26,7 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Record(args) => record::run(&args),
         Command::Exec(args) => exec::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) if args.perf_compat => perf_compat::run(&args),
         Command::Report(args) => report::run(&args),

@@ -15,7 +15,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     match args.by {
         _ if args.tree => tree(args)?,
         By::Path => paths(args)?,
-        By::Site | By::Lock | By::Task | By::Releaser => waits(args)?,
+        By::Site | By::Lock | By::Task | By::Cgroup | By::Releaser => waits(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -32,6 +32,9 @@ fn waits(args: &ReportArgs) -> Result<(), Failure> {
     }
     let detail = Detail { user_stacks: query.stacks, ..Detail::default() };
     let pipeline = input::analyse(&args.input, detail, &query.filter)?;
+    if query.by == GroupBy::Cgroup && !pipeline.has_cgroups() {
+        return Err(input::no_cgroups());
+    }
     let report = pipeline.report(&query);
     match args.format {
         Format::Table => output::print(&table(args), &report),
@@ -65,7 +68,7 @@ fn tree(args: &ReportArgs) -> Result<(), Failure> {
 fn table(args: &ReportArgs) -> Table {
     let (width, color) = output::of_stdout();
     let (file, phases) = (output::file_argument(&args.input.file), args.phases);
-    Table { width, color, next: next(args), file, phases }
+    Table { width, color, next: next(args), file, phases, readers_writers: args.rw }
 }
 
 /// What to try next, with the file that was asked for.
@@ -76,7 +79,9 @@ fn next(args: &ReportArgs) -> Vec<String> {
     match args.by {
         _ if args.blame => vec![report("--by releaser"), graph("--blame ")],
         By::Site => vec![report("--by lock"), report("--stacks"), graph("")],
-        By::Lock | By::Task => vec![report("--by site"), report("--stacks"), graph("")],
+        By::Lock | By::Task | By::Cgroup => {
+            vec![report("--by site"), report("--stacks"), graph("")]
+        }
         By::Releaser => vec![report("--blame"), report("--by lock")],
         By::Path => vec![report("--by site"), graph("--weight cpu ")],
     }

@@ -32,6 +32,8 @@ pub enum Charge<'a> {
     Piece(&'a Wait, Piece),
     /// A part of the piece before, which goes on to another than the piece's own releaser.
     Through(&'a Wait, Part),
+    /// The wait and its pieces together, after each of them.
+    Whole(&'a Wait, &'a [Piece]),
     /// How long a releaser kept a lock.
     Hold(Hold),
 }
@@ -146,10 +148,12 @@ impl Wakeups {
     fn charge_now(&mut self, wait: &Wait, out: &mut impl FnMut(Charge<'_>)) {
         let mut pieces = std::mem::take(&mut self.pieces);
         self.cut(wait, &mut |piece| pieces.push(piece));
-        for piece in pieces.drain(..) {
-            out(Charge::Piece(wait, piece));
-            self.chains.follow(wait, &piece, &mut |part| out(Charge::Through(wait, part)));
+        for piece in &pieces {
+            out(Charge::Piece(wait, *piece));
+            self.chains.follow(wait, piece, &mut |part| out(Charge::Through(wait, part)));
         }
+        out(Charge::Whole(wait, &pieces));
+        pieces.clear();
         self.pieces = pieces;
     }
 

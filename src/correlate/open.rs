@@ -4,8 +4,10 @@
 //! Sleeping waits belong to their task. Both are short stacks in order of begin; the last entry is
 //! the innermost wait.
 
+use super::queues::Begun;
+use super::wakeups::LockId;
 use crate::model::{
-    Context, Cpu, LockAddr, LockFlags, LockKind, LockType, Nanos, Outcome, StackId, TaskId,
+    Context, Cpu, LockAddr, LockFlags, LockKind, LockType, Mode, Nanos, Outcome, StackId, TaskId,
     TaskRef, Timestamp, Wait,
 };
 
@@ -74,6 +76,14 @@ impl Open {
         self.addr == other.addr && self.flags.spins() == other.flags.spins()
     }
 
+    /// That it begins, for the queue of a lock with readers and writers.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let Open { task, cpu, begin, lock, lock_type, .. } = *self;
+        let lock = LockId { addr: lock, kind: lock_type.kind };
+        let has_queue = lock_type.mode != Mode::Exclusive;
+        has_queue.then_some(Begun { task, cpu, lock, mode: lock_type.mode, begin })
+    }
+
     /// The other phase begins.
     pub(super) fn change_phase(&mut self, flags: LockFlags, time: Timestamp) {
         self.spun = self.spun_until(time);
@@ -97,6 +107,7 @@ impl Open {
             end: end.max(self.begin),
             nested: self.nested,
             spun: self.spun_until(end),
+            writer_ahead: None,
             outcome,
             kernel_stack: self.kernel_stack,
             user_stack: self.user_stack,

@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 
 use super::losses::Losses;
 use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
+use super::queues::Begun;
 use super::rwbase::Rwbase;
 use super::stack::{TaskState, begin_in, emit_cut, emit_ended, emit_open, take};
 use super::{Counts, Tasks};
@@ -54,6 +55,8 @@ pub struct Recorded {
 /// What comes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
+    /// A wait for a lock with readers and writers begins: a [`Observation::Wait`] follows.
+    Begun(Begun),
     /// A wait, with its outcome.
     Wait(Wait),
     /// A CPU sample.

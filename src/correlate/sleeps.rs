@@ -234,6 +234,7 @@ impl Sleeps {
             end: run.end,
             nested: run.between,
             spun: Nanos::ZERO,
+            writer_ahead: None,
             outcome,
             kernel_stack: run.of.kernel_stack,
             user_stack: run.of.user_stack,

@@ -140,6 +140,9 @@ pub(super) fn begin_in(
     if let Some(old) = over.map(|at| opens.remove(at)) {
         emit_cut(&old, open.begin, counts, out);
     }
+    if let Some(begun) = open.begun().filter(|_| !joins) {
+        out(Observation::Begun(begun));
+    }
     opens.push(open);
 }
 

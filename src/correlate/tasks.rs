@@ -2,7 +2,7 @@
 //!
 //! Raw records name a task by its global pid ([`TaskId`]); sideband records (COMM, FORK, EXIT) use
 //! the pids of the recorder's namespace. Which is which is learnt from samples, which carry both.
-//! Each life of a task under one name is one [`TaskRef`].
+//! Each life of a task under one name, and in one cgroup, is one [`TaskRef`].
 
 use hashbrown::{HashMap, HashSet};
 
@@ -11,6 +11,9 @@ use crate::model::{TaskId, TaskRef};
 
 /// Names of ended tasks are kept for late events until this many have gathered.
 const ENDED_LIMIT: usize = 1 << 16;
+
+/// A generation that no name has: the entry of such a task is no longer its own.
+const MOVED: u32 = u32::MAX;
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub struct TaskInfo {
     pub pid: i32,
     /// Its name; empty when no record gave one.
     pub comm: Box<str>,
+    /// Its cgroup; `None` when no sample said.
+    pub cgroup: Option<u64>,
 }
 
 /// What sideband records said of a thread of the recorder's namespace.
@@ -49,6 +54,8 @@ pub struct Tasks {
     /// Which of them waited or ran; others only woke somebody.
     acted: Vec<bool>,
     known: HashMap<TaskId, Known>,
+    /// Where samples that say so saw it last.
+    cgroups: HashMap<TaskId, u64>,
     by_tid: HashMap<i32, TaskId>,
     named: HashMap<i32, Named>,
     generations: u32,
@@ -75,6 +82,11 @@ impl Tasks {
     /// Everything known of an entry of this book.
     pub fn info(&self, task: TaskRef) -> &TaskInfo {
         &self.entries[task.0 as usize]
+    }
+
+    /// The name of a process: that of its main thread, as the last record gave it.
+    pub fn process_name(&self, pid: i32) -> Option<&str> {
+        self.named.get(&pid).map(|named| named.comm.as_ref()).filter(|comm| !comm.is_empty())
     }
 
     /// Entries so far.
@@ -117,6 +129,16 @@ impl Tasks {
                 task
             }
             _ => self.enter(id, pid, tid, generation),
+        }
+    }
+
+    /// A sample saw the task in this cgroup: another one than before is another entry.
+    #[inline]
+    pub fn in_cgroup(&mut self, id: TaskId, cgroup: u64) {
+        if self.cgroups.insert(id, cgroup) != Some(cgroup)
+            && let Some(known) = self.known.get_mut(&id)
+        {
+            known.generation = MOVED;
         }
     }
 
@@ -216,6 +238,7 @@ impl Tasks {
             id,
             pid: named.map_or(pid, |named| named.pid).max(0),
             comm: named.map(|named| named.comm.clone()).unwrap_or_default(),
+            cgroup: self.cgroups.get(&id).copied(),
         };
         let task = TaskRef(self.entries.len() as u32);
         self.entries.push(info);
@@ -228,6 +251,8 @@ impl Tasks {
         self.named.retain(|_, named| !named.ended);
         let named = &self.named;
         self.known.retain(|_, known| named.contains_key(&known.tid));
+        let known = &self.known;
+        self.cgroups.retain(|id, _| known.contains_key(id));
         self.by_tid.retain(|tid, _| named.contains_key(tid));
         self.ended = 0;
     }

@@ -18,6 +18,8 @@ pub struct Event<'a> {
     /// opened on; of LOST and THROTTLE records the one that they speak of; 0 when a sample does not say,
     /// and in all other records.
     pub instance: u64,
+    /// The cgroup in which a sample was taken; `None` when it does not say.
+    pub cgroup: Option<u64>,
     /// Where the record stands in the file.
     pub offset: u64,
     /// What happened.
@@ -37,6 +39,8 @@ pub enum Body<'a> {
     SchedWaking(SchedWaking<'a>),
     /// `sched:sched_switch`.
     SchedSwitch(SchedSwitch<'a>),
+    /// `mmap_lock:mmap_lock_*`.
+    MmapLock(MmapLock<'a>),
     /// Another tracepoint; the index of its event in the recording.
     Tracepoint(usize, RawTask, Callchain<'a>),
     /// A sample of a clock or a counter.
@@ -53,6 +57,8 @@ pub enum Body<'a> {
     Switch(Switch),
     /// Kernel text came or went.
     Ksymbol(Ksymbol<'a>),
+    /// A cgroup is there.
+    Cgroup(Cgroup<'a>),
     /// Records were lost: the ring was full.
     Lost(u64),
     /// Samples were lost.
@@ -62,6 +68,24 @@ pub enum Body<'a> {
     Throttle,
     /// A kind that is of no use here, or that nobody here knows.
     Other(u32),
+}
+
+impl Body<'_> {
+    /// Who the raw record of a tracepoint says ran.
+    #[inline]
+    pub fn who(&self) -> Option<RawTask> {
+        match self {
+            Body::ContentionBegin(begin) => Some(begin.who),
+            Body::ContentionEnd(end) => Some(end.who),
+            Body::SchedWaking(waking) => Some(waking.who),
+            // The task that leaves is the one that ran; its record is always of task context.
+            Body::SchedSwitch(switch) => {
+                Some(RawTask { task: switch.prev, context: Context::default() })
+            }
+            Body::Tracepoint(_, who, _) => Some(*who),
+            _ => None,
+        }
+    }
 }
 
 /// Who a raw tracepoint record says ran, and in which context.
@@ -134,6 +158,34 @@ pub struct SchedSwitch<'a> {
     pub chain: Callchain<'a>,
 }
 
+/// `mmap_lock:mmap_lock_start_locking`, `_acquire_returned` and `_released`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MmapLock<'a> {
+    /// Who locks.
+    pub who: RawTask,
+    /// Address of the `struct mm_struct`.
+    pub mm: u64,
+    /// What was done.
+    pub step: MmapLockStep,
+    /// For writing.
+    pub write: bool,
+    /// Where; usually empty.
+    pub chain: Callchain<'a>,
+}
+
+/// What a task does with an mmap_lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MmapLockStep {
+    /// It asks for it.
+    StartLocking,
+    /// It has it.
+    Acquired,
+    /// It did not get it: a trylock, or a signal.
+    NotAcquired,
+    /// It gives it back.
+    Released,
+}
+
 /// A sample of a clock or a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuSample<'a> {
@@ -199,6 +251,15 @@ pub struct Switch {
     pub out: bool,
     /// Whether it was preempted.
     pub preempted: bool,
+}
+
+/// CGROUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cgroup<'a> {
+    /// As in samples.
+    pub id: u64,
+    /// From the mount of the hierarchy on.
+    pub path: &'a [u8],
 }
 
 /// KSYMBOL.

@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! sample:   header | IDENTIFIER | IP | TID | TIME | ADDR | ID | STREAM_ID | CPU | PERIOD | READ | CALLCHAIN | RAW | ...
+//!           ... | PHYS_ADDR | CGROUP | DATA_PAGE_SIZE | CODE_PAGE_SIZE | AUX
 //! others:   header | body | TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER      (with sample_id_all)
 //! ```
 //!
-//! Each field is there when its bit is set in `attr.sample_type`, and all are 8 bytes up to READ.
+//! Each field is there when its bit is set in `attr.sample_type`, and all are 8 bytes up to READ. What
+//! stands between RAW and CGROUP has many lengths: the cgroup is found from the end, where AUX, whose
+//! length is no fixed one either, does not follow.
 //! Source: `include/uapi/linux/perf_event.h`, at `PERF_RECORD_SAMPLE` and `struct sample_id`.
 
 use hashbrown::HashMap;
@@ -53,6 +56,8 @@ pub(super) struct Layout {
     pub(super) sample_event: Option<usize>,
     /// Where the event's id stands in a sample id.
     pub(super) id_event: Option<usize>,
+    /// CGROUP of a sample, counted from its end.
+    pub(super) cgroup_from_end: Option<usize>,
 }
 
 impl Layout {
@@ -71,8 +76,16 @@ impl Layout {
             id_time: id_at(TIME),
             sample_event: sample_at(IDENTIFIER).or(sample_at(ID)).map(|at| at + 8),
             id_event: id_at(IDENTIFIER).or(id_at(ID)),
+            cgroup_from_end: cgroup_from_end(attr),
         }
     }
+}
+
+fn cgroup_from_end(attr: &Attr) -> Option<usize> {
+    const BEHIND: [u64; 2] = [sample::DATA_PAGE_SIZE, sample::CODE_PAGE_SIZE];
+    let found = attr.samples(sample::CGROUP) && !attr.samples(sample::AUX);
+    let behind = BEHIND.iter().filter(|&&field| attr.samples(field)).count();
+    found.then_some((behind + 1) * 8)
 }
 
 /// Bytes before `field` among those of `order` that `attr` samples; `None` when it does not.
@@ -189,6 +202,17 @@ mod tests {
         let layout = Layout::of(&event(IP | TIME | ID, &[]).attr);
         assert_eq!((layout.sample_time, layout.sample_event), (Some(16), Some(24)));
         assert_eq!((layout.id_size, layout.id_time, layout.id_event), (16, Some(0), Some(8)));
+    }
+
+    #[test]
+    fn the_cgroup_stands_before_the_page_sizes_and_is_lost_before_aux() {
+        use sample::{AUX, CGROUP, CODE_PAGE_SIZE, DATA_PAGE_SIZE, RAW};
+        let from_end = |fields| Layout::of(&event(fields, &[]).attr).cgroup_from_end;
+        assert_eq!(from_end(RAW | CGROUP), Some(8));
+        assert_eq!(from_end(CGROUP | CODE_PAGE_SIZE), Some(16));
+        assert_eq!(from_end(CGROUP | DATA_PAGE_SIZE | CODE_PAGE_SIZE), Some(24));
+        assert_eq!(from_end(CGROUP | AUX), None);
+        assert_eq!(from_end(RAW), None);
     }
 
     #[test]

@@ -14,8 +14,8 @@ mod tracepoint;
 pub(crate) use chain::words;
 pub use chain::{Callchain, RawChain};
 pub use event::{
-    Begin, Body, Comm, CpuSample, End, Event, Ksymbol, Mmap, RawTask, Release, SchedSwitch,
-    SchedWaking, Switch, TaskChange,
+    Begin, Body, Cgroup, Comm, CpuSample, End, Event, Ksymbol, Mmap, MmapLock, MmapLockStep,
+    RawTask, Release, SchedSwitch, SchedWaking, Switch, TaskChange,
 };
 pub use layout::LayoutError;
 pub use record::{DecodeError, Decoder};

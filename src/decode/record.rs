@@ -4,7 +4,7 @@ use lockprof_collectors::perf::attr::{Attr, event_type, flag, read_format, sampl
 use lockprof_collectors::perf::record::{HEADER_SIZE, RecordHeader, kind, misc};
 use thiserror::Error;
 
-use super::event::{Body, Comm, CpuSample, Event, Ksymbol, Mmap, Switch, TaskChange};
+use super::event::{Body, Cgroup, Comm, CpuSample, Event, Ksymbol, Mmap, Switch, TaskChange};
 use super::layout::{Layout, Layouts, word};
 use super::reader::Bytes;
 use super::tracepoint::Tracepoint;
@@ -118,7 +118,11 @@ impl Decoder {
         };
         let Sample { pid, tid, cpu, .. } = sample;
         let instance = layout.sample_event.and_then(|at| word(raw.bytes, at)).unwrap_or(0);
-        Ok(Event { time: raw.time, cpu, pid, tid, instance, offset: raw.offset, body })
+        let cgroup = layout.cgroup_from_end.and_then(|back| {
+            // Not in the fields in front of it, however short the record is.
+            word(raw.bytes, raw.bytes.len().checked_sub(back).filter(|&at| at >= HEADER_SIZE)?)
+        });
+        Ok(Event { time: raw.time, cpu, pid, tid, instance, cgroup, offset: raw.offset, body })
     }
 
     fn other<'a>(
@@ -133,6 +137,7 @@ impl Decoder {
             pid: 0,
             tid: 0,
             instance: 0,
+            cgroup: None,
             offset: raw.offset,
             body: Body::Other(header.kind),
         };
@@ -255,6 +260,8 @@ fn read_other<'a>(header: RecordHeader, mut bytes: Bytes<'a>) -> Option<Body<'a>
             preempted: header.misc & misc::SWITCH_OUT_PREEMPT != 0,
         }),
         kind::KSYMBOL => Body::Ksymbol(read_ksymbol(bytes)?),
+        // u64 id; char path[]
+        kind::CGROUP => Body::Cgroup(Cgroup { id: bytes.u64()?, path: bytes.string() }),
         other => Body::Other(other),
     })
 }

@@ -6,7 +6,9 @@
 
 use lockprof_collectors::procfs::tracefs::{Field, Format};
 
-use super::event::{Begin, Body, End, RawTask, Release, SchedSwitch, SchedWaking};
+use super::event::{
+    Begin, Body, End, MmapLock, MmapLockStep, RawTask, Release, SchedSwitch, SchedWaking,
+};
 use super::reader::unsigned;
 use super::{DecodeError, RawChain};
 use crate::model::{Context, LockAddr, LockFlags, TaskId};
@@ -37,6 +39,7 @@ enum Known {
     ContendedRelease { lock: Place },
     SchedWaking { pid: Place },
     SchedSwitch { prev: Place, state: Place, next: Place },
+    MmapLock { step: MmapLockStep, mm: Place, write: Place, success: Option<Place> },
     Unknown,
 }
 
@@ -70,6 +73,12 @@ impl Tracepoint {
                 prev: place("prev_pid")?,
                 state: place("prev_state")?,
                 next: place("next_pid")?,
+            },
+            name if in_system("mmap_lock") && mmap_lock_step(name).is_some() => Known::MmapLock {
+                step: mmap_lock_step(name)?,
+                mm: place("mm")?,
+                write: place("write")?,
+                success: place("success"),
             },
             _ => Known::Unknown,
         };
@@ -122,9 +131,28 @@ impl Tracepoint {
                 next: task(next.read(raw)?),
                 chain: chain.split(),
             }),
+            Known::MmapLock { step, mm, write, success } => {
+                let got = success.map_or(Some(1), |success| success.read(raw))? != 0;
+                Body::MmapLock(MmapLock {
+                    who,
+                    mm: mm.read(raw)?,
+                    step: if got { step } else { MmapLockStep::NotAcquired },
+                    write: write.read(raw)? != 0,
+                    chain: chain.split(),
+                })
+            }
             Known::Unknown => Body::Tracepoint(event, who, chain.split()),
         })
     }
+}
+
+fn mmap_lock_step(name: &str) -> Option<MmapLockStep> {
+    Some(match name {
+        "mmap_lock_start_locking" => MmapLockStep::StartLocking,
+        "mmap_lock_acquire_returned" => MmapLockStep::Acquired,
+        "mmap_lock_released" => MmapLockStep::Released,
+        _ => return None,
+    })
 }
 
 #[inline]

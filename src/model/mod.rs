@@ -2,6 +2,7 @@
 //!
 //! Nothing in here reads, opens or prints anything, and nothing in here imports another room.
 
+mod behind;
 mod frame;
 mod histogram;
 mod lock;
@@ -14,6 +15,7 @@ mod task;
 mod time;
 mod wait;
 
+pub use behind::{Behind, BehindWhom, QueueStat};
 pub use frame::{FunctionId, ObjectId, StackId, UserFrame};
 pub use histogram::Histogram;
 pub use lock::{LockAddr, LockFlags, LockKind, LockType, LockTypePattern, Mode};

@@ -14,6 +14,8 @@ pub enum GroupBy {
     Lock,
     /// One task: comm and pid.
     Task,
+    /// The cgroup of the task.
+    Cgroup,
     /// A task that handed locks over, and where.
     Releaser,
     /// Who waited where, and who let it wait: (lock type, site, lock name, releaser).
@@ -82,10 +84,24 @@ pub struct Filter {
     pub pid: Vec<i32>,
     /// Threads.
     pub tid: Vec<i32>,
+    /// Paths of cgroups: those below them count too.
+    pub cgroup: Vec<String>,
     /// Shortest wait that counts.
     pub min_wait: Nanos,
     /// `--time A..B`, from the recording's first event.
     pub time: Option<(Nanos, Nanos)>,
+}
+
+impl Filter {
+    /// Whether a cgroup is one of those asked for, or below one.
+    pub fn takes_cgroup(&self, path: &str) -> bool {
+        let below = |wanted: &String| {
+            let wanted = wanted.trim_matches('/');
+            let rest = path.trim_start_matches('/').strip_prefix(wanted);
+            wanted.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.cgroup.is_empty() || self.cgroup.iter().any(below)
+    }
 }
 
 /// A question to a recording or to a live session.
@@ -159,4 +175,21 @@ pub struct TreeQuery {
     pub levels: usize,
     /// What counts.
     pub filter: Filter,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_is_taken_with_all_below_it() {
+        let takes = |wanted: &str, path: &str| {
+            let filter = Filter { cgroup: vec![wanted.to_owned()], ..Filter::default() };
+            filter.takes_cgroup(path)
+        };
+        assert!(takes("/a", "/a") && takes("a", "/a/b") && takes("/a/", "/a/b"));
+        assert!(!takes("/a", "/ab") && !takes("/a/b", "/a"));
+        assert!(takes("/", "/a") && takes("/", "/"));
+        assert!(Filter::default().takes_cgroup("/a"));
+    }
 }

@@ -1,6 +1,6 @@
 //! What is counted for every key. One merge; shares, averages and quantiles are derived.
 
-use super::{Histogram, HolderTimes, Nanos, PhaseTimes};
+use super::{Behind, Histogram, HolderTimes, Nanos, PhaseTimes};
 
 /// Ended waits: how many, how long, how spread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,6 +99,8 @@ pub struct WaitStat {
     pub uncertain_time: Nanos,
     /// Spinning that no tracepoint saw.
     pub spun: Spun,
+    /// Of locks with readers and writers: whom the waits stood behind.
+    pub behind: Behind,
     /// What the traced time was spent on.
     pub phases: PhaseTimes,
     /// In pieces of waits: what those did who are charged with them.
@@ -116,6 +118,7 @@ impl WaitStat {
         self.uncertain += other.uncertain;
         self.uncertain_time += other.uncertain_time;
         self.spun.merge(other.spun);
+        self.behind.merge(other.behind);
         self.phases.merge(&other.phases);
         self.holder.merge(&other.holder);
     }

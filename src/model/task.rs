@@ -14,8 +14,8 @@ impl TaskId {
     pub const IDLE: TaskId = TaskId(0);
 }
 
-/// One life of a task under one name: an entry in the book of tasks. A pid used again and a name
-/// changed by exec are new entries.
+/// One life of a task under one name: an entry in the book of tasks. A pid used again, a name changed
+/// by exec and a move to another cgroup are new entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskRef(pub u32);
 

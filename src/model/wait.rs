@@ -38,6 +38,8 @@ pub struct Wait {
     pub nested: Nanos,
     /// Time in phases of spinning: all of it for a spinlock.
     pub spun: Nanos,
+    /// Until when a writer stood ahead of it in the queue of its lock, where that is known.
+    pub writer_ahead: Option<Timestamp>,
     /// How it ended.
     pub outcome: Outcome,
     /// Kernel part of the callchain of the begin.

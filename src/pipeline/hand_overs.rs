@@ -50,7 +50,7 @@ impl Stages {
             lock: release.lock,
             by: Releaser { task, stack, kind },
             kinds: code.map_or(KindSet::default(), |code| code.kinds),
-            exclusive: code.is_some_and(|code| code.exclusive),
+            exclusive: code.is_some_and(|code| code.is_exclusive()),
         });
         self.settle(at.time);
     }
@@ -58,10 +58,19 @@ impl Stages {
     /// Charges waits of whose hand-overs all is known by now, and forgets what nobody needs.
     fn settle(&mut self, now: Timestamp) {
         let Stages {
-            stacks, tasks, lives, correlate, kernel, attribution, wakeups, tables, ..
+            stacks,
+            tasks,
+            lives,
+            correlate,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            ..
         } = self;
         let states = lives.as_ref().map(Lives::states);
-        Sink { kernel, stacks, tasks, states, attribution, wakeups, tables }.settle(now);
+        Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables }.settle(now);
         if let Some(wakeups) = wakeups
             && wakeups.is_full()
         {

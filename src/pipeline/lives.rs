@@ -177,7 +177,15 @@ impl Stages {
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
@@ -186,7 +194,7 @@ impl Stages {
         lives.departures.remove(&task);
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
     }
 
@@ -195,14 +203,22 @@ impl Stages {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
         };
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
     }
 
@@ -221,14 +237,22 @@ impl Stages {
         self.tables.add_life(&LifePiece { id, task, from, to, part });
         let lock = departure.and_then(|departure| departure.lock(stretch));
         let Stages {
-            stacks, tasks, kernel, attribution, wakeups, tables, lives: Some(lives), ..
+            stacks,
+            tasks,
+            kernel,
+            attribution,
+            wakeups,
+            queues,
+            tables,
+            lives: Some(lives),
+            ..
         } = self
         else {
             return;
         };
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, tables };
+        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
         sleeps.iter_mut().for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
     }
 

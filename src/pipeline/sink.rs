@@ -1,13 +1,16 @@
 //! Where observations go: attribute, then analyse.
 //!
 //! In: waits and CPU samples from correlate. Out: counted in the tables, each wait with its phases, and
-//! cut into pieces that are charged to who ended them.
+//! cut into pieces that are charged to who ended them; of locks with readers and writers also whom it
+//! stood behind.
 
 use crate::analyse::Tables;
-use crate::attribute::Attribution;
-use crate::correlate::{Charge, Observation, PieceEnd, RunStates, Tasks, Wakeups, holder, phases};
+use crate::attribute::{Attribution, standings};
+use crate::correlate::{
+    Charge, Observation, Piece, PieceEnd, Queues, RunStates, Tasks, Wakeups, holder, phases,
+};
 use crate::kernel::Kernel;
-use crate::model::{HolderTimes, Timestamp, Wait};
+use crate::model::{HolderTimes, Mode, Timestamp, Wait};
 use crate::stacks::Stacks;
 
 /// Where observations go, with the books they need.
@@ -18,6 +21,7 @@ pub(super) struct Sink<'a> {
     pub(super) states: Option<&'a RunStates>,
     pub(super) attribution: &'a mut Attribution,
     pub(super) wakeups: &'a mut Option<Wakeups>,
+    pub(super) queues: &'a mut Queues,
     pub(super) tables: &'a mut Tables,
 }
 
@@ -25,6 +29,7 @@ impl Sink<'_> {
     #[inline]
     pub(super) fn take(&mut self, observation: Observation) {
         match observation {
+            Observation::Begun(begun) => self.queues.begin(&begun),
             Observation::Wait(wait) => self.take_wait(&wait),
             Observation::Sample(sample) => {
                 let Sink { kernel, stacks, attribution, tables, .. } = self;
@@ -38,14 +43,23 @@ impl Sink<'_> {
     }
 
     fn take_wait(&mut self, wait: &Wait) {
-        let Sink { kernel, stacks, tasks, states, attribution, wakeups, tables } = self;
+        let Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables } = self;
         attribution.facts(wait.kernel_stack, kernel, stacks);
         let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
         let waiter = tasks.info(wait.task).id;
         tables.add_wait(wait, |inside| phases(*states, (wait, waiter), inside), known);
-        if let Some(wakeups) = wakeups {
-            let mut counter = Counter { tables, attribution, tasks, states: *states };
-            wakeups.charge(wait, &mut |charge| counter.count(charge));
+        let wait = match wait.lock_type.mode {
+            Mode::Exclusive => *wait,
+            Mode::Read | Mode::Write => {
+                let left = queues.end(wait);
+                left.stretch.iter().for_each(|busy| tables.add_stretch(busy));
+                Wait { writer_ahead: left.writer_ahead, ..*wait }
+            }
+        };
+        let mut counter = Counter { tables, attribution, tasks, states: *states };
+        match wakeups {
+            Some(wakeups) => wakeups.charge(&wait, &mut |charge| counter.count(charge)),
+            None => counter.count(Charge::Whole(&wait, &[])),
         }
     }
 
@@ -60,7 +74,7 @@ impl Sink<'_> {
     }
 }
 
-/// Counts what is charged, with what its holder did meanwhile.
+/// Counts what is charged, with what its holder did meanwhile, and whom the waiter stood behind.
 struct Counter<'a> {
     tables: &'a mut Tables,
     attribution: &'a Attribution,
@@ -70,13 +84,21 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     fn count(&mut self, charge: Charge<'_>) {
+        let Counter { tables, attribution, .. } = self;
+        match charge {
+            Charge::Piece(wait, piece) => self.count_piece(wait, &piece),
+            Charge::Through(wait, part) => tables.add_through(wait, part, attribution),
+            Charge::Hold(hold) => tables.add_hold(&hold, attribution),
+            Charge::Whole(wait, _) if wait.lock_type.mode == Mode::Exclusive => {}
+            Charge::Whole(wait, pieces) => {
+                tables.add_standings(wait, &standings(wait, pieces, attribution));
+            }
+        }
+    }
+
+    fn count_piece(&mut self, wait: &Wait, piece: &Piece) {
         let Counter { tables, attribution, tasks, states } = self;
-        let (wait, piece) = match charge {
-            Charge::Piece(wait, piece) => (wait, piece),
-            Charge::Through(wait, part) => return tables.add_through(wait, part, attribution),
-            Charge::Hold(hold) => return tables.add_hold(&hold, attribution),
-        };
-        let charged = (wait, &piece);
+        let charged = (wait, piece);
         tables.add_piece(
             charged,
             |inside, sleeps| match piece.end {

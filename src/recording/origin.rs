@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockprof_collectors::perf::attr::Attr;
+use lockprof_collectors::perf::attr::{Attr, sample};
 use lockprof_collectors::procfs::tracefs::Format;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,11 @@ pub enum RecordedTarget {
     Processes {
         /// Their pids.
         pids: Vec<i32>,
+    },
+    /// The tasks of a cgroup and of those below it.
+    Cgroup {
+        /// From the mount of the hierarchy on.
+        path: String,
     },
     /// Everything on these CPUs (`None`: on all).
     #[default]
@@ -157,6 +162,11 @@ impl Origin {
     /// The recorded kernel's build id.
     pub fn kernel_build_id(&self) -> Option<&[u8]> {
         self.build_ids.iter().find(|b| b.kernel).map(|b| b.id.as_slice())
+    }
+
+    /// Whether samples say in which cgroup they were taken.
+    pub fn has_cgroups(&self) -> bool {
+        self.events.iter().any(|event| event.attr.samples(sample::CGROUP))
     }
 
     /// What measuring adds to each wait.

@@ -9,6 +9,7 @@
 //! MMAP2  header | u32 pid, tid | u64 addr, len, pgoff | u32 maj, min | u64 ino, generation
 //!               | u32 prot, flags | name, padded to 8 | sample id
 //! COMM   header | u32 pid, tid | name, padded to 8 | sample id          LOST_SAMPLES  header | u64 lost | sample id
+//! CGROUP header | u64 id | path, padded to 8 | sample id
 //! THROTTLE  header | u64 time, id, stream id | sample id
 //! sample id: of TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER those in sample_type, 8 bytes each
 //! ```
@@ -106,6 +107,13 @@ impl Synthesizer {
         self.put(kind::MMAP2, misc::USER, &body, 0);
     }
 
+    /// A CGROUP record: the group `id` is at `path`.
+    pub fn cgroup(&mut self, id: u64, path: &[u8]) {
+        let mut body = id.to_le_bytes().to_vec();
+        put_name(&mut body, path);
+        self.put(kind::CGROUP, 0, &body, 0);
+    }
+
     /// A COMM record of a thread.
     pub fn comm(&mut self, pid: u32, tid: u32, comm: &[u8]) {
         let mut body = words([pid, tid]);
@@ -161,12 +169,14 @@ mod tests {
         records.kernel_map(&KernelMap { start: 1, len: 2, pgoff: 3, name: text });
         records.comm(7, 8, b"fifteen-letters");
         records.user_map(7, &UserMap { path: b"/bin/true", ..UserMap::default() });
+        records.cgroup(25, b"/system.slice");
         records.lost_samples(42, 1000);
         let (id, mut rest) = (4 * 8, records.bytes());
         for (kind, size) in [
             (kind::MMAP, 8 + 8 + 24 + 24 + id),
             (kind::COMM, 8 + 8 + 16 + id),
             (kind::MMAP2, 8 + 8 + 24 + 8 + 16 + 8 + 16 + id),
+            (kind::CGROUP, 8 + 8 + 16 + id),
             (kind::LOST_SAMPLES, 8 + 8 + id),
         ] {
             let header = RecordHeader::parse(rest).unwrap();

@@ -1,7 +1,7 @@
 //! What a row of a report says, cell by cell.
 //!
-//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock, task or
-//! releaser, and the cells of each row, escaped.
+//! In: a report and the rows to show. Out: the columns that these rows need, by site, lock, task, cgroup
+//! or releaser, and the cells of each row, escaped.
 
 use crate::model::{
     GroupBy, HandOverKind, LockType, Mode, Nanos, SortKey, Stat, Uncharged, WaitStat,
@@ -10,7 +10,7 @@ use crate::render::escape::visible;
 use crate::render::grid::{Cell, Column, Kind};
 use crate::render::paint::Style;
 use crate::render::units;
-use crate::report::{ChargedName, NameEvidence, Report, Row, RowKey};
+use crate::report::{ChargedName, NameEvidence, Report, Row, RowKey, Split};
 
 /// A row with this share of all waiting is worth looking at.
 const LARGE_SHARE: f64 = 0.1;
@@ -27,6 +27,8 @@ pub(crate) struct Shape<'a> {
     marks: bool,
     /// Some row knows its lock's address.
     address: bool,
+    /// Some row knows how long its lock was held.
+    held: bool,
 }
 
 impl Shape<'_> {
@@ -34,7 +36,8 @@ impl Shape<'_> {
     pub(crate) fn of<'a>(report: &'a Report, rows: &[&Row]) -> Shape<'a> {
         let spun = !report.by.is_blame() && rows.iter().any(|row| row.stat.spun.samples > 0);
         let address = rows.iter().any(|row| row.key.lock_addr.is_some());
-        let mut shape = Shape { report, spun, marks: false, address };
+        let held = report.by == GroupBy::Lock && rows.iter().any(|row| row.hold.is_some());
+        let mut shape = Shape { report, spun, marks: false, address, held };
         shape.marks = rows.iter().any(|row| shape.is_near_floor(&row.stat));
         shape
     }
@@ -71,7 +74,9 @@ impl Shape<'_> {
         columns.push(column(if self.marks { "p50 " } else { "p50" }, Kind::Number, 0));
         columns.push(column("p95", Kind::Number, 2));
         columns.push(column("p99", Kind::Number, 3));
-        columns.push(column("max", Kind::Number, 0));
+        // Rows by lock look alike without addresses, which are long.
+        let max = if self.report.by == GroupBy::Lock { 5 } else { 0 };
+        columns.push(column("max", Kind::Number, max));
         match self.report.by {
             GroupBy::Site => {
                 columns.push(column("type", Kind::Word, 0));
@@ -79,14 +84,21 @@ impl Shape<'_> {
                 columns.push(column("lock", Kind::Name, 0));
             }
             GroupBy::Lock => {
+                columns.extend(self.held.then(|| column("avg hold", Kind::Number, 0)));
+                columns.extend(self.held.then(|| column("p99 hold", Kind::Number, 4)));
                 columns.push(column("type", Kind::Word, 0));
                 columns.push(column("lock", Kind::Name, 0));
-                columns.extend(self.address.then(|| column("address", Kind::Word, 0)));
+                columns.push(column("named", Kind::Word, 0));
+                columns.extend(self.address.then(|| column("address", Kind::Word, 6)));
             }
             GroupBy::Task => {
                 columns.push(column("pid", Kind::Number, 0));
                 columns.push(column("tid", Kind::Number, 0));
                 columns.push(column("task", Kind::Name, 0));
+                columns.push(column("mostly", Kind::Word, 0));
+            }
+            GroupBy::Cgroup => {
+                columns.push(column("cgroup", Kind::Name, 0));
                 columns.push(column("mostly", Kind::Word, 0));
             }
             GroupBy::Releaser | GroupBy::Blame => {}
@@ -127,14 +139,17 @@ impl Shape<'_> {
             GroupBy::Site => site(row),
             GroupBy::Lock => self.lock(row),
             GroupBy::Task => task(row),
+            GroupBy::Cgroup => cgroup(row),
             GroupBy::Releaser | GroupBy::Blame => Vec::new(),
         });
         cells
     }
 
     /// The part of a lock's row with one lock type.
-    pub(crate) fn split(&self, lock_type: LockType, stat: &WaitStat) -> Vec<Cell> {
-        let mut cells = self.numbers(stat);
+    pub(crate) fn split(&self, split: &Split) -> Vec<Cell> {
+        let lock_type = split.lock_type;
+        let mut cells = self.numbers(&split.stat);
+        cells.extend(self.holds(split.hold.as_ref()));
         cells.push(Cell::styled(format!("  {lock_type}"), style_of(lock_type)));
         cells
     }
@@ -208,14 +223,22 @@ impl Shape<'_> {
         cells
     }
 
+    /// How long a lock was held, where some row knows.
+    fn holds(&self, hold: Option<&Stat>) -> Vec<Cell> {
+        let times = [hold.and_then(Stat::avg), hold.and_then(|hold| hold.quantile(0.99))];
+        times.into_iter().filter(|_| self.held).map(|t| Cell::new(time_or_dash(t))).collect()
+    }
+
     fn lock(&self, row: &Row) -> Vec<Cell> {
         let type_cell = match (row.splits.as_slice(), row.key.lock_kind) {
             ([only], _) => type_cell(only.lock_type),
             (_, Some(kind)) => Cell::new(kind.name()),
             (_, None) => Cell::new("-"),
         };
-        let name = row.key.lock.as_ref().map_or("-".into(), |lock| visible(&lock.name));
-        let mut cells = vec![type_cell, Cell::new(name)];
+        let mut cells = self.holds(row.hold.as_ref());
+        cells.push(type_cell);
+        cells.push(lock_and_owner(&row.key));
+        cells.push(Cell::new(row.key.lock.as_ref().map_or("-", |lock| named_by(lock.evidence))));
         if self.address {
             cells.push(Cell::new(row.key.lock_addr.map_or("-".into(), |addr| addr.to_string())));
         }
@@ -263,6 +286,28 @@ pub(super) fn caller(key: &RowKey) -> Cell {
     let short = format!(".. < {caller}");
     names.push(caller);
     Cell { short, ..Cell::new(names.join(" < ")) }
+}
+
+/// A lock, and the process that it belongs to: `mmap_lock of xfs_repair/4711`. The number goes where
+/// there is no room.
+fn lock_and_owner(key: &RowKey) -> Cell {
+    let name = key.lock.as_ref().map_or("-".into(), |lock| visible(&lock.name));
+    let Some(owner) = &key.lock_owner else { return Cell::new(name) };
+    let comm = visible(&owner.comm);
+    let short = format!("{name} of {comm}");
+    Cell { short, ..Cell::new(format!("{name} of {comm}/{}", owner.pid)) }
+}
+
+/// Why a lock has its name.
+fn named_by(evidence: NameEvidence) -> &'static str {
+    match evidence {
+        NameEvidence::Symbol => "symbol",
+        NameEvidence::Events => "events",
+        NameEvidence::Path => "path",
+        NameEvidence::Embedded => "inside",
+        NameEvidence::Class => "class",
+        NameEvidence::Caller => "-",
+    }
 }
 
 /// A lock known by nothing but the caller in the column before it needs no second mention.
@@ -317,11 +362,20 @@ fn task(row: &Row) -> Vec<Cell> {
         Some(task) => (visible(&task.comm).into_owned(), id(task.pid), id(task.tid)),
         None => ("[unknown]".into(), "-".into(), "-".into()),
     };
+    vec![Cell::new(pid), Cell::new(tid), Cell::new(comm), mostly(row)]
+}
+
+fn cgroup(row: &Row) -> Vec<Cell> {
+    let path = row.key.cgroup.as_deref().unwrap_or("-");
+    vec![Cell::new(visible(path)), mostly(row)]
+}
+
+/// The type of lock that waited most.
+fn mostly(row: &Row) -> Cell {
     let most = row.splits.iter().max_by_key(|split| (split.stat.wait(), split.stat.contended()));
-    let mostly = most.map_or(Cell::new("-"), |split| {
+    most.map_or(Cell::new("-"), |split| {
         let share = split.stat.share_of(&row.stat);
         let text = format!("{} {}", split.lock_type, units::percent(share));
         Cell::styled(text, style_of(split.lock_type))
-    });
-    vec![Cell::new(pid), Cell::new(tid), Cell::new(comm), mostly]
+    })
 }

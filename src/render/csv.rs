@@ -17,7 +17,7 @@ use crate::report::{ChargedName, PathPart, PathRow, Paths, Report, Row};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Csv;
 
-const TITLES: [&str; 47] = [
+const TITLES: [&str; 50] = [
     "lock_type",
     "lock_kind",
     "caller",
@@ -65,6 +65,9 @@ const TITLES: [&str; 47] = [
     "avg_hold_ns",
     "p99_hold_ns",
     "via_ns",
+    "lock_owner_comm",
+    "lock_owner_pid",
+    "cgroup",
 ];
 
 impl Renderer for Csv {
@@ -113,8 +116,11 @@ fn write_record<const N: usize>(out: &mut dyn io::Write, fields: [String; N]) ->
 
 fn record(report: &Report, row: &Row) -> [String; TITLES.len()] {
     let waits = name_fields(row).into_iter().chain(number_fields(row, report.total.wait()));
-    let via = report.by.is_blame().then(|| report.chains.via(&row.key).0.to_string());
-    let mut fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain(via);
+    let via = report.by.is_blame().then(|| report.chains.via(&row.key).0);
+    let via = via.map_or(String::new(), |via| via.to_string());
+    let cgroup = row.key.cgroup.as_deref().map_or(String::new(), |path| csv_field(path).into());
+    let fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain([via]);
+    let mut fields = fields.chain(owner_fields(row)).chain([cgroup]);
     std::array::from_fn(|_| fields.next().unwrap_or_default())
 }
 
@@ -168,6 +174,13 @@ fn number_fields(row: &Row, all: Nanos) -> [String; 25] {
         number(wait_of(row, Mode::Read).0),
         number(wait_of(row, Mode::Write).0),
     ]
+}
+
+fn owner_fields(row: &Row) -> [String; 2] {
+    match &row.key.lock_owner {
+        Some(owner) => [csv_field(&owner.comm).into_owned(), owner.pid.to_string()],
+        None => Default::default(),
+    }
 }
 
 fn releaser_fields(row: &Row) -> [String; 7] {

@@ -15,6 +15,7 @@ use crate::render::json_lines::Lines;
 use crate::render::json_threads::{
     SleepOut, ThreadTimeOut, UserLockOut, sleep, thread_time, user_lock,
 };
+use crate::render::readers_writers_json::{ReadersWritersOut, readers_writers};
 use crate::render::{Renderer, units};
 use crate::report::{
     ChargedName, Finding, Header, LockName, NameEvidence, Report, Row, Split, StackShare, TaskName,
@@ -150,10 +151,13 @@ struct RowOut<'a> {
     wrappers: &'a [String],
     lock: Option<LockOut<'a>>,
     lock_addr: Option<String>,
+    lock_owner: Option<TaskOut<'a>>,
     task: Option<TaskOut<'a>>,
+    cgroup: Option<&'a str>,
     releaser: Option<ReleaserOut<'a>>,
     uncharged: Option<&'static str>,
     hold: Option<HoldOut>,
+    readers_writers: Option<ReadersWritersOut>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     holder_slept: Vec<SleptOut<'a>>,
     via_ns: Option<u64>,
@@ -169,6 +173,7 @@ struct SplitOut {
     lock_type: String,
     #[serde(flatten)]
     stat: StatOut,
+    hold: Option<HoldOut>,
 }
 
 #[derive(Serialize)]
@@ -253,6 +258,7 @@ fn document(report: &Report) -> Document<'_> {
             GroupBy::Site => "site",
             GroupBy::Lock => "lock",
             GroupBy::Task => "task",
+            GroupBy::Cgroup => "cgroup",
             GroupBy::Releaser => "releaser",
             GroupBy::Blame => "blame",
         },
@@ -352,13 +358,16 @@ fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
         wrappers: &key.wrappers,
         lock: key.lock.as_ref().map(lock),
         lock_addr: key.lock_addr.map(|addr| addr.to_string()),
+        lock_owner: key.lock_owner.as_ref().map(task),
         task: key.task.as_ref().map(task),
+        cgroup: key.cgroup.as_deref(),
         releaser: key.releaser.as_ref().and_then(releaser),
         uncharged: match key.releaser {
             Some(ChargedName::Nobody(why)) => Some(why.name()),
             _ => None,
         },
         hold: row.hold.as_ref().map(hold),
+        readers_writers: readers_writers(row),
         holder_slept: row
             .holder_slept
             .iter()
@@ -384,14 +393,20 @@ pub(super) fn lock(lock: &LockName) -> LockOut<'_> {
 pub(super) fn evidence(evidence: NameEvidence) -> &'static str {
     match evidence {
         NameEvidence::Symbol => "symbol",
+        NameEvidence::Events => "events",
         NameEvidence::Path => "path",
         NameEvidence::Embedded => "embedded",
+        NameEvidence::Class => "class",
         NameEvidence::Caller => "caller",
     }
 }
 
 fn split(split: &Split) -> SplitOut {
-    SplitOut { lock_type: split.lock_type.to_string(), stat: stat(&split.stat) }
+    SplitOut {
+        lock_type: split.lock_type.to_string(),
+        stat: stat(&split.stat),
+        hold: split.hold.as_ref().map(hold),
+    }
 }
 
 fn stack(stack: &StackShare) -> StackOut<'_> {

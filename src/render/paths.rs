@@ -31,7 +31,7 @@ const NO_SAMPLES: &str = "CPUs were sampled, but no sample is of the tasks asked
 const NOT_SAMPLED: &str = "The recording has no CPU samples: record without --no-cpu-samples, or \
     with perf record -e cpu-clock -g.";
 const WAKINGS: &str = "wakings were recorded with their stacks, which takes time under the locks of \
-    the run queues: wake and irq-off are too large";
+    the run queues: wake and irq-off are too large; record --cpu-only for clean shares";
 const RAW: &str = "samples as taken: time with interrupts off is where they went on";
 const NO_GRID: &str = "the samples keep no grid, or are too few to tell one: time with interrupts off \
     is where they went on";

@@ -13,8 +13,8 @@ use std::io;
 
 use super::escape::visible;
 use crate::decode::{
-    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, RawTask, SchedSwitch, Switch, TaskChange,
-    words,
+    Body, Callchain, CpuSample, Event, Ksymbol, Mmap, MmapLock, MmapLockStep, SchedSwitch, Switch,
+    TaskChange, words,
 };
 use crate::kernel::Kernel;
 use crate::model::Context;
@@ -38,7 +38,7 @@ impl<'a> Script<'a> {
     /// # Errors
     /// Only those of `out`.
     pub fn write(&self, event: &Event<'_>, out: &mut dyn io::Write) -> io::Result<()> {
-        let who = raw_task(&event.body);
+        let who = event.body.who();
         write!(out, "{}.{:09} ", event.time.0 / 1_000_000_000, event.time.0 % 1_000_000_000)?;
         match event.cpu {
             Some(cpu) => write!(out, "[{:03}] ", cpu.0)?,
@@ -70,6 +70,7 @@ impl<'a> Script<'a> {
             Body::ContendedRelease(_) => "lock:contended_release".into(),
             Body::SchedWaking(_) => "sched:sched_waking".into(),
             Body::SchedSwitch(_) => "sched:sched_switch".into(),
+            Body::MmapLock(event) => format!("mmap_lock:{}", mmap_lock_step(event.step)),
             Body::Tracepoint(index, ..) => of_event(*index, "tracepoint"),
             Body::CpuSample(sample) => of_event(sample.event, "sample"),
             Body::Mmap(_) => "MMAP".into(),
@@ -78,6 +79,7 @@ impl<'a> Script<'a> {
             Body::Exit(_) => "EXIT".into(),
             Body::Switch(_) => "SWITCH".into(),
             Body::Ksymbol(_) => "KSYMBOL".into(),
+            Body::Cgroup(_) => "CGROUP".into(),
             Body::Lost(_) => "LOST".into(),
             Body::LostSamples(_) => "LOST_SAMPLES".into(),
             Body::Throttle => "THROTTLE".into(),
@@ -109,22 +111,6 @@ impl<'a> Script<'a> {
     }
 }
 
-/// Who a raw tracepoint record says ran.
-fn raw_task(body: &Body<'_>) -> Option<RawTask> {
-    match body {
-        Body::ContentionBegin(begin) => Some(begin.who),
-        Body::ContentionEnd(end) => Some(end.who),
-        Body::ContendedRelease(release) => Some(release.who),
-        Body::SchedWaking(waking) => Some(waking.who),
-        // The task that leaves is the one that ran; its record is always of task context.
-        Body::SchedSwitch(switch) => {
-            Some(RawTask { task: switch.prev, context: Context::default() })
-        }
-        Body::Tracepoint(_, who, _) => Some(*who),
-        _ => None,
-    }
-}
-
 fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
         Body::ContentionBegin(begin) => begin.chain,
@@ -132,6 +118,7 @@ fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
         Body::ContendedRelease(release) => release.chain,
         Body::SchedWaking(waking) => waking.chain,
         Body::SchedSwitch(switch) => switch.chain,
+        Body::MmapLock(event) => event.chain,
         Body::Tracepoint(_, _, chain) => *chain,
         Body::CpuSample(sample) => sample.chain,
         _ => Callchain::default(),
@@ -151,6 +138,7 @@ impl fmt::Display for Fields<'_> {
             Body::ContendedRelease(release) => write!(f, "lock_addr={}", release.lock),
             Body::SchedWaking(waking) => write!(f, "pid={}", waking.woken.0),
             Body::SchedSwitch(switch) => sched_switch(f, switch),
+            Body::MmapLock(event) => mmap_lock(f, event),
             Body::Tracepoint(..) | Body::Throttle => Ok(()),
             Body::CpuSample(sample) => cpu_sample(f, sample),
             Body::Mmap(mapped) => mmap(f, mapped),
@@ -161,9 +149,27 @@ impl fmt::Display for Fields<'_> {
             Body::Fork(change) | Body::Exit(change) => task_change(f, change),
             Body::Switch(change) => switch(f, *change),
             Body::Ksymbol(symbol) => ksymbol(f, symbol),
+            Body::Cgroup(cgroup) => write!(f, "id={} path={}", cgroup.id, text(cgroup.path)),
             Body::Lost(lost) | Body::LostSamples(lost) => write!(f, "lost={lost}"),
             Body::Other(kind) => write!(f, "type={kind}"),
         }
+    }
+}
+
+fn mmap_lock_step(step: MmapLockStep) -> &'static str {
+    match step {
+        MmapLockStep::StartLocking => "mmap_lock_start_locking",
+        MmapLockStep::Acquired | MmapLockStep::NotAcquired => "mmap_lock_acquire_returned",
+        MmapLockStep::Released => "mmap_lock_released",
+    }
+}
+
+fn mmap_lock(f: &mut fmt::Formatter<'_>, event: &MmapLock<'_>) -> fmt::Result {
+    write!(f, "mm={:#x} write={}", event.mm, event.write)?;
+    match event.step {
+        MmapLockStep::Acquired => f.write_str(" success=true"),
+        MmapLockStep::NotAcquired => f.write_str(" success=false"),
+        MmapLockStep::StartLocking | MmapLockStep::Released => Ok(()),
     }
 }
 

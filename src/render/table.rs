@@ -15,6 +15,7 @@ use crate::render::findings::{Sentence, sentence};
 use crate::render::grid::Grid;
 use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
+use crate::render::readers_writers::section;
 use crate::render::{Renderer, phases, thread_time, units};
 use crate::report::{Header, Report, Row, StackShare, Trust};
 
@@ -31,12 +32,14 @@ pub struct Table {
     pub phases: bool,
     /// ` FILE` behind a command that reads this recording; nothing when it takes it by default.
     pub file: String,
+    /// Whether readers and writers are told apart below the table.
+    pub readers_writers: bool,
 }
 
 impl Default for Table {
     fn default() -> Table {
         let (next, file) = (Vec::new(), String::new());
-        Table { width: 100, color: false, next, file, phases: false }
+        Table { width: 100, color: false, next, file, phases: false, readers_writers: false }
     }
 }
 
@@ -51,8 +54,9 @@ impl Renderer for Table {
         let user_locks = thread_time::user_locks(report, page.width, page.paint);
         let chains = chains::lines(report, self.width, page.paint);
         let findings = page.findings(&self.file);
+        let sides = if self.readers_writers { page.readers_writers() } else { Vec::new() };
         let (doubts, next) = (page.doubts(), page.next(&self.next));
-        let parts = [page.verdict(), body, chains, user_locks, findings, doubts, next];
+        let parts = [page.verdict(), body, sides, chains, user_locks, findings, doubts, next];
         write_parts(&parts, out)
     }
 }
@@ -161,12 +165,7 @@ impl Page<'_> {
 
     fn table(&self) -> Vec<String> {
         let report = self.report;
-        let shown = if report.top == 0 { report.rows.len() } else { report.top };
-        // What nobody is charged with stands at the end, and is always shown.
-        let charged = report.rows.iter().take_while(|row| !row.is_uncharged()).count();
-        let (charged, uncharged) = report.rows.split_at(charged);
-        let (top, rest) = charged.split_at(shown.min(charged.len()));
-        let rows: Vec<&Row> = top.iter().chain(uncharged).collect();
+        let (rows, rest) = self.shown();
         let shape = Shape::of(report, &rows);
         let mut grid = Grid::new(shape.columns());
         let mut marked = false;
@@ -174,7 +173,7 @@ impl Page<'_> {
             marked |= shape.is_near_floor(&row.stat);
             grid.row(shape.row(row));
             if report.by == GroupBy::Lock && row.splits.len() > 1 {
-                row.splits.iter().for_each(|s| grid.row(shape.split(s.lock_type, &s.stat)));
+                row.splits.iter().for_each(|split| grid.row(shape.split(split)));
             }
             self.phases_of(row).into_iter().for_each(|line| grid.text(line));
             self.stacks(row).into_iter().for_each(|line| grid.text(line));
@@ -186,6 +185,21 @@ impl Page<'_> {
         legend.extend(missing(&gone));
         lines.extend(pack("", &legend, self.width));
         lines
+    }
+
+    /// The rows that are shown, and those that are not.
+    fn shown(&self) -> (Vec<&Row>, &[Row]) {
+        let report = self.report;
+        let shown = if report.top == 0 { report.rows.len() } else { report.top };
+        // What nobody is charged with stands at the end, and is always shown.
+        let charged = report.rows.iter().take_while(|row| !row.is_uncharged()).count();
+        let (charged, uncharged) = report.rows.split_at(charged);
+        let (top, rest) = charged.split_at(shown.min(charged.len()));
+        (top.iter().chain(uncharged).collect(), rest)
+    }
+
+    fn readers_writers(&self) -> Vec<String> {
+        section(self.report, &self.shown().0, self.width, self.paint)
     }
 
     /// The rows that are not shown.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_names};
-use super::lock_name::LockNames;
+use super::namer::Namer;
 use super::report::{ChargedName, Row, RowKey, Split};
 use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
 use crate::model::{
@@ -27,7 +27,7 @@ struct Group {
 }
 
 /// Waiting that is charged to a releaser, of the waits that pass the filter.
-pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter) -> Nanos {
+pub(super) fn charged(sources: &Sources<'_>, names: &Namer, filter: &Filter) -> Nanos {
     let pieces = passing(sources, names, filter);
     let charged = pieces.filter(|(key, ..)| matches!(key.to, ChargedTo::Releaser(_)));
     charged.map(|(_, cell)| cell.stat.wait()).sum()
@@ -36,7 +36,7 @@ pub(super) fn charged(sources: &Sources<'_>, names: &LockNames, filter: &Filter)
 /// Rows by waiter's site and releaser, in order of their words.
 pub(super) fn charged_rows(
     sources: &Sources<'_>,
-    names: &LockNames,
+    names: &Namer,
     filter: &Filter,
     total: &WaitStat,
 ) -> Vec<Row> {
@@ -49,7 +49,7 @@ pub(super) fn charged_rows(
 /// Rows of blame. `total`: all waits that pass the filter.
 pub(super) fn rows(
     sources: &Sources<'_>,
-    names: &LockNames,
+    names: &Namer,
     query: &Query,
     total: &WaitStat,
 ) -> Vec<Row> {
@@ -70,7 +70,7 @@ pub(super) fn rows(
 /// Pieces of the waits that pass the filter.
 pub(super) fn passing<'a>(
     sources: &'a Sources<'a>,
-    names: &'a LockNames,
+    names: &'a Namer,
     filter: &'a Filter,
 ) -> impl Iterator<Item = (&'a BlameKey, Cell<'a>)> {
     let cells = sources.tables.pieces();
@@ -84,8 +84,9 @@ fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
+        queue: None,
         holder_slept: slept(sources, &group.holds),
-        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat }).collect(),
+        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
         key,

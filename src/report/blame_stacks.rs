@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::blame::{passing, releaser};
 use super::build::{Cell, Sources, frame, kernel_frames, user_frames};
-use super::lock_name::LockNames;
+use super::namer::Namer;
 use super::report::{ChargedName, LockName};
 use crate::analyse::{CellKey, ChargedTo, ReleaserKey, StackKey};
 use crate::attribute::Site;
@@ -38,7 +38,7 @@ pub struct BlameStack {
 /// The stacks of the waits that pass the filter, of which `cells` are all.
 pub(super) fn blame_stacks(
     sources: &Sources<'_>,
-    names: &LockNames,
+    names: &Namer,
     filter: &Filter,
     cells: &[Cell<'_>],
 ) -> Vec<BlameStack> {

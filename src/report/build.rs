@@ -1,7 +1,7 @@
 //! Tables and books -> report: group, filter, name, sort.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
@@ -10,17 +10,21 @@ use super::blame;
 use super::blame_stacks::blame_stacks;
 use super::chains::{WaitChains, wait_chains};
 use super::cpu_stacks::cpu_stacks;
-use super::lock_name::{Evidence, LockNames};
+use super::lock_row::{Owners, add_holds, one_name_a_lock};
+use super::namer::Namer;
 use super::quality::{self, Named};
-use super::report::{LockName, NameEvidence, Report, Row, RowKey, Split, StackShare, TaskName};
+use super::readers_writers::queue_of;
+use super::report::{
+    LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
+};
 use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{Chains, Counts, SleepCounts, Tasks};
+use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockKind, LockType, Nanos, Query,
-    SortKey, StackId, Timestamp, WaitStat,
+    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos,
+    Query, SortKey, StackId, Timestamp, WaitStat,
 };
 use crate::order::OrderFaults;
 use crate::recording::Origin;
@@ -39,6 +43,7 @@ pub struct Sources<'a> {
     pub objects: &'a Objects,
     pub symbolizer: &'a RefCell<Symbolizer>,
     pub tasks: &'a Tasks,
+    pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
     pub counts: Counts,
@@ -50,11 +55,13 @@ pub struct Sources<'a> {
     pub cpu_samples: u64,
     pub skid: Option<&'a Skid>,
     pub copies: u64,
+    pub not_queued: u64,
     pub wakings: bool,
     pub switches: bool,
     pub sched_missing: (Option<Timestamp>, u64),
     pub sleeps: Option<SleepCounts>,
     pub chains: Option<&'a Chains>,
+    pub spaces: &'a AddressSpaces,
 }
 
 /// One cell of the tables in words.
@@ -66,7 +73,12 @@ pub(super) struct Cell<'a> {
     pub(super) caller: Option<&'a str>,
     pub(super) wrappers: Vec<&'a str>,
     pub(super) lock: LockName,
+    /// Which lock; samples have it where there is only one that they can be about.
+    pub(super) addr: Option<LockAddr>,
+    /// Whose it is, of locks that processes own.
+    pub(super) owner: Option<i32>,
     pub(super) task: TaskName,
+    cgroup: Cow<'a, str>,
 }
 
 impl Cell<'_> {
@@ -78,7 +90,7 @@ impl Cell<'_> {
 
 /// Puts the answer to `query` into words.
 pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
-    let names = learn_names(sources);
+    let names = Namer::learn(sources);
     let holders = blame::holders(sources);
     let holder_of = |key| holders.get(key).copied().unwrap_or_default();
     let mut cells: Vec<Cell<'_>> = sources
@@ -101,7 +113,7 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         top: query.top,
         rows: match query.by.is_blame() {
             true => blame::rows(sources, &names, query, &total),
-            false => rows(sources, &cells, query),
+            false => rows(sources, &names, &cells, query),
         },
         thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
         user_locks: user_locks::user_locks(sources, &query.filter),
@@ -130,7 +142,7 @@ pub(super) fn wanted_waits<'a>(
     sources: &Sources<'a>,
     filter: &Filter,
 ) -> Vec<(&'a CellKey, Nanos)> {
-    let names = learn_names(sources);
+    let names = Namer::learn(sources);
     let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
     cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
 }
@@ -142,7 +154,7 @@ fn facts<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a Facts> {
     }
 }
 
-fn caller<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a str> {
+pub(super) fn caller<'a>(sources: &Sources<'a>, key: &CellKey) -> Option<&'a str> {
     let function = match key.kernel {
         StackKey::Stack(stack) => sources.attribution.known(stack)?.site.caller,
         StackKey::Site(site) => site,
@@ -167,33 +179,26 @@ pub(super) fn wrapper_names<'a>(
     wrappers.iter().map(|&wrapper| kernel.name(wrapper))
 }
 
-fn learn_names(sources: &Sources<'_>) -> LockNames {
-    let evidence = sources.tables.waits().map(|(key, _)| Evidence {
-        lock: key.lock,
-        lock_type: key.lock_type,
-        caller: caller(sources, key),
-    });
-    LockNames::learn(evidence, &sources.origin.host.release)
-}
-
 pub(super) fn cell<'a>(
     sources: &Sources<'a>,
-    names: &LockNames,
+    names: &Namer,
     key: &'a CellKey,
     stat: &'a WaitStat,
 ) -> Cell<'a> {
     let caller = caller(sources, key);
     let site = facts(sources, key).map(|facts| &facts.site);
-    let evidence = Evidence { lock: key.lock, lock_type: key.lock_type, caller };
+    let lock = names.name(sources, key);
     Cell {
         key,
         stat,
         holder: HolderTimes::default(),
         caller,
         wrappers: wrapper_names(sources, site).collect(),
-        lock: unnamed_kind(sources, key, caller)
-            .unwrap_or_else(|| names.name(evidence, sources.kernel)),
+        lock: unnamed_kind(sources, key, caller).unwrap_or(lock.name),
+        addr: lock.addr,
+        owner: lock.owner,
         task: task_name(sources, key.context, key.task),
+        cgroup: cgroup_of(sources, key.task),
     }
 }
 
@@ -222,6 +227,18 @@ pub(super) fn task_name(sources: &Sources<'_>, context: Context, task: TaskKey) 
     }
 }
 
+/// The path of a task's cgroup.
+pub(super) fn cgroup_of<'a>(sources: &Sources<'a>, task: TaskKey) -> Cow<'a, str> {
+    let TaskKey::Task(task) = task else { return "[many tasks]".into() };
+    match sources.tasks.info(task).cgroup {
+        None => "[not recorded]".into(),
+        Some(id) => match sources.cgroups.path(id) {
+            Some(path) => path.into(),
+            None => format!("[cgroup {id}]").into(),
+        },
+    }
+}
+
 pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
     let any = |list: &[String], matches: &dyn Fn(&str) -> bool| {
         list.is_empty() || list.iter().any(|wanted| matches(wanted))
@@ -235,6 +252,7 @@ pub(super) fn passes(cell: &Cell<'_>, filter: &Filter) -> bool {
         && any(&filter.comm, &|wanted| cell.task.comm == wanted)
         && (filter.pid.is_empty() || filter.pid.contains(&cell.task.pid))
         && (filter.tid.is_empty() || filter.tid.contains(&cell.task.tid))
+        && filter.takes_cgroup(&cell.cgroup)
 }
 
 /// By name, in either spelling of the mmap_lock, or by address.
@@ -253,71 +271,67 @@ fn named(cells: &[Cell<'_>], charged: Option<Nanos>) -> Named {
     };
     Named {
         caller: wait(&|cell| cell.caller.is_some()),
-        lock: wait(&|cell| cell.lock.evidence != NameEvidence::Caller),
+        lock: wait(&|cell| cell.lock.evidence < NameEvidence::Class),
         charged,
         all: wait(&|_| true),
     }
 }
 
-fn rows(sources: &Sources<'_>, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
+fn rows(sources: &Sources<'_>, names: &Namer, cells: &[Cell<'_>], query: &Query) -> Vec<Row> {
+    let owners = Owners::of(cells);
     let mut groups: HashMap<RowKey, Vec<&Cell<'_>>> = HashMap::new();
     for cell in cells {
-        groups.entry(row_key(cell, query.by)).or_default().push(cell);
+        groups.entry(row_key(sources, cell, &owners, query.by)).or_default().push(cell);
     }
-    groups.into_iter().map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect()
+    let groups = groups.into_iter();
+    let mut rows: Vec<Row> =
+        groups.map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect();
+    add_holds(sources, names, query.by, &mut rows);
+    rows
 }
 
-/// A lock that is named only by where it is taken has as many names as places: the one that waits
-/// most stands for it.
-fn one_name_a_lock(cells: &mut [Cell<'_>]) {
-    let lock = |cell: &Cell<'_>| Some((cell.key.lock?, cell.key.lock_type.kind));
-    let mut waits: BTreeMap<_, Nanos> = BTreeMap::new();
-    for cell in cells.iter() {
-        if let Some(lock) = lock(cell) {
-            *waits.entry((lock, cell.lock.clone())).or_default() += cell.stat.wait();
-        }
-    }
-    let mut best: HashMap<_, (Reverse<NameEvidence>, Nanos, LockName)> = HashMap::new();
-    for ((lock, name), wait) in waits {
-        let rank = (Reverse(name.evidence), wait);
-        // Among equals the first in order of the names.
-        match best.get(&lock) {
-            Some((evidence, most, _)) if (*evidence, *most) >= rank => {}
-            _ => drop(best.insert(lock, (rank.0, rank.1, name))),
-        }
-    }
-    for cell in cells {
-        if let Some((.., name)) = lock(cell).and_then(|lock| best.get(&lock)) {
-            cell.lock = name.clone();
-        }
+/// The wrappers of a row: those that all its waits came by.
+pub(super) fn common<'a>(mut chains: impl Iterator<Item = &'a [&'a str]>) -> Vec<String> {
+    let first = chains.next().unwrap_or_default();
+    match chains.all(|chain| chain == first) {
+        true => first.iter().map(|&wrapper| wrapper.to_owned()).collect(),
+        false => vec![SEVERAL.to_owned()],
     }
 }
 
-fn row_key(cell: &Cell<'_>, by: GroupBy) -> RowKey {
+fn row_key(sources: &Sources<'_>, cell: &Cell<'_>, owners: &Owners, by: GroupBy) -> RowKey {
     let site = by == GroupBy::Site;
     let lock = by == GroupBy::Lock;
     RowKey {
         lock_type: site.then_some(cell.key.lock_type),
         lock_kind: lock.then_some(cell.key.lock_type.kind),
         caller: cell.caller.filter(|_| site).map(str::to_owned),
-        wrappers: cell.wrappers.iter().filter(|_| site).map(|&w| w.to_owned()).collect(),
+        wrappers: Vec::new(),
         lock: (site || lock).then(|| cell.lock.clone()),
-        lock_addr: cell.key.lock.filter(|_| lock),
+        lock_addr: cell.addr.filter(|_| lock),
+        lock_owner: cell.owner.filter(|_| lock).map(|pid| owners.name(sources.tasks, pid)),
         task: (by == GroupBy::Task).then(|| cell.task.clone()),
+        cgroup: (by == GroupBy::Cgroup).then(|| cell.cgroup.clone().into_owned()),
         releaser: None,
     }
 }
 
-fn row(sources: &Sources<'_>, key: RowKey, cells: &[&Cell<'_>], with_stacks: bool) -> Row {
+fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks: bool) -> Row {
+    if key.lock_type.is_some() {
+        key.wrappers = common(cells.iter().map(|cell| cell.wrappers.as_slice()));
+    }
     let mut stat = WaitStat::default();
     let mut splits: BTreeMap<LockType, WaitStat> = BTreeMap::new();
     for cell in cells {
         cell.add_to(&mut stat);
         cell.add_to(splits.entry(cell.key.lock_type).or_default());
     }
-    let splits = splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
+    let splits =
+        splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
-    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new() }
+    // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.
+    let queue = key.lock_kind.and_then(|_| queue_of(sources, cells.iter().map(|cell| cell.key)));
+    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new(), queue }
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {

@@ -1,106 +1,23 @@
-//! Locks known by the call paths that take them.
+//! The catalogue of locks, `catalogue.tsv`: what a lock is called, how it is recognised, what it
+//! protects, what usually relieves it.
 //!
-//! Kept small and strict: a path proves a name only when it takes no other lock of that kind.
+//! In: the embedded text, one lock a row (its own head says what the columns mean), and the names of
+//! the frames of a wait. Out: [`entry`] for those who look a lock up by name, [`claim`] for those
+//! who want to know what a call path says of the lock that is waited for there.
 
+use std::sync::LazyLock;
+
+use hashbrown::HashMap;
+
+use super::call_path::CallPath;
 use crate::model::{LockKind, LockType};
 
-/// What a site says about the rwsem that is waited for there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proof {
-    /// This path takes no other rwsem.
-    MmapLock,
-    /// Nobody has looked, or the path takes the mmap_lock and other rwsems.
-    Perhaps,
-    /// This path takes another rwsem.
-    Other,
-}
+const TEXT: &str = include_str!("catalogue.tsv");
 
-/// System calls whose entry or worker takes the mmap_lock and no other rwsem.
-const SYSCALLS: [&str; 12] = [
-    "brk",
-    "madvise",
-    "mincore",
-    "mlock",
-    "mlock2",
-    "mlockall",
-    "mprotect",
-    "mremap",
-    "munlock",
-    "munlockall",
-    "munmap",
-    "pkey_mprotect",
-];
-
-/// Functions of mm, faults, exec and exit that take the mmap_lock and no other rwsem. Sources:
-/// `mm/{mmap,mprotect,madvise,mincore,mlock,mremap,gup,memory,khugepaged,mempolicy,util}.c`,
-/// `arch/*/mm/fault.c`, `kernel/exit.c`, `kernel/sched/fair.c`, of 3.0 to 7.2.
-const FUNCTIONS: [&str; 36] = [
-    "__access_remote_vm",
-    "__do_page_fault",
-    "__get_user_pages_locked",
-    "__gup_longterm_locked",
-    "__mm_populate",
-    "__vm_munmap",
-    "access_remote_vm",
-    "collapse_huge_page",
-    "do_exit",
-    "do_madvise",
-    "do_mbind",
-    "do_migrate_pages",
-    "do_mlock",
-    "do_mprotect_pkey",
-    "do_mremap",
-    "do_page_fault",
-    "do_shmat",
-    "do_user_addr_fault",
-    "exit_mm",
-    "faultin_page_range",
-    "get_user_pages_unlocked",
-    "khugepaged_scan_mm_slot",
-    "ksys_shmdt",
-    "lock_mm_and_find_vma",
-    "madvise_do_behavior",
-    "madvise_dontneed_free",
-    "madvise_lock",
-    "madvise_populate",
-    "mmap_read_lock_maybe_expand",
-    "process_vm_rw_core",
-    "setup_arg_pages",
-    "task_numa_work",
-    "upgrade_mmap_lock_carefully",
-    "vm_brk_flags",
-    "vm_mmap_pgoff",
-    "vm_munmap",
-];
-
-/// Functions that take another rwsem: inodes, mappings, anonymous memory. Prefixes of file systems
-/// end with `_`.
-const OTHERS: [&str; 21] = [
-    "__anon_vma_prepare",
-    "btrfs_",
-    "chown_common",
-    "do_renameat2",
-    "do_rmdir",
-    "do_truncate",
-    "do_unlinkat",
-    "ext4_",
-    "f2fs_",
-    "filename_create",
-    "filename_unlinkat",
-    "iterate_dir",
-    "lookup_slow",
-    "nfs_",
-    "open_last_lookups",
-    "path_openat",
-    "sync_inodes_sb",
-    "unlink_anon_vmas",
-    "unlink_file_vma",
-    "unlink_file_vma_batch_process",
-    "xfs_",
-];
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::new(TEXT));
 
 /// Prefixes of system call entries, over the eras and architectures.
-const ENTRIES: [&str; 10] = [
+const SYSCALL_PREFIXES: [&str; 10] = [
     "__x64_sys_",
     "__ia32_sys_",
     "__arm64_sys_",
@@ -113,54 +30,456 @@ const ENTRIES: [&str; 10] = [
     "sys_",
 ];
 
-/// What waiting for an rwsem in `caller` says about which one it is.
-pub(super) fn mmap_lock(lock_type: LockType, caller: &str) -> Proof {
-    if lock_type.kind != LockKind::Rwsem {
-        return Proof::Other;
-    }
-    let syscall = ENTRIES.iter().find_map(|prefix| caller.strip_prefix(prefix));
-    let other = |name: &str| match name.strip_suffix('_') {
-        Some(_) => caller.starts_with(name),
-        None => caller == name,
+/// How many locks of an entry there are, and what follows from that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One in each process: a path that its own tasks take says whose it is, and it ends with it.
+    Process,
+    /// One in the kernel.
+    Global,
+    /// One in each object: an inode, a queue, a CPU.
+    Object,
+    /// A lock of this sort, of which a longer path may say more.
+    Sort,
+    /// One of several locks; the path does not say which.
+    Class,
+    /// No lock of a process, whatever else; it has no name.
+    Other,
+}
+
+/// One function of a path, or a set of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// This function.
+    Function(&'static str),
+    /// Every function whose name begins so.
+    Prefix(&'static str),
+    /// The entry of this system call, whatever the architecture and the kernel call it.
+    Syscall(&'static str),
+}
+
+/// Functions that together say which lock is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// From the innermost out; others may stand in between. The first one is lock code, a wrapper
+    /// or the site.
+    pub steps: Vec<Step>,
+    /// The lock is that of another process than the waiter's.
+    pub of_another: bool,
+    /// Kernels (`3.0-4.16`) or the module (`btrfs`) that have it, where it is not on every kernel.
+    pub only: Option<&'static str>,
+}
+
+/// Another name of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alias {
+    /// The name.
+    pub name: &'static str,
+    /// The last kernel on which it was the lock's name, as `5.7`; empty for one that is only in use
+    /// beside it.
+    pub until: &'static str,
+}
+
+/// A lock.
+#[derive(Debug)]
+pub struct Entry {
+    /// As reports name it.
+    pub name: &'static str,
+    /// Other names: of older kernels, of the subsystem's developers.
+    pub aliases: Vec<Alias>,
+    /// How many there are.
+    pub scope: Scope,
+    /// What it is.
+    pub kinds: Vec<LockKind>,
+    /// First kernel that has it under this name, as `4.7`; empty for older than 3.0.
+    pub first: &'static str,
+    /// Last kernel; empty while it is there.
+    pub last: &'static str,
+    /// Kernel source file where it is defined.
+    pub source: &'static str,
+    /// Where it is taken.
+    pub paths: Vec<Path>,
+    /// What it protects.
+    pub protects: &'static str,
+    /// What usually relieves it.
+    pub relief: &'static str,
+}
+
+/// What a call path says of the lock that is waited for there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Claim {
+    /// This path takes no other lock of its kind.
+    Lock {
+        /// Which lock.
+        entry: &'static Entry,
+        /// It is that of another process.
+        of_another: bool,
+    },
+    /// It is of that sort; a longer path, or another one of the same address, may say more.
+    Sort(&'static Entry),
+    /// Nobody has looked, or the path takes several locks of that kind.
+    Unknown,
+}
+
+/// The entry of a lock by its name or an alias, capitals or not; `mmap_lock.wait_lock` is part of
+/// `mmap_lock`.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    let name = name.strip_suffix(".wait_lock").unwrap_or(name);
+    entries().find(|entry| entry.names().any(|known| known.eq_ignore_ascii_case(name)))
+}
+
+/// All of them, in the order of the file: by subsystem.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    CATALOGUE.entries.iter().filter(|entry| entry.scope != Scope::Other)
+}
+
+/// Entries with a name or alias that contains `text`, those that begin with it first.
+pub fn suggestions(text: &str) -> Vec<&'static Entry> {
+    let text = text.to_ascii_lowercase();
+    let rank = |entry: &&Entry| {
+        let places = entry.names().filter_map(|name| name.to_ascii_lowercase().find(&text));
+        places.min().map(|place| place > 0)
     };
-    if syscall.is_some_and(|name| SYSCALLS.contains(&name)) || FUNCTIONS.contains(&caller) {
-        Proof::MmapLock
-    } else if OTHERS.iter().any(|name| other(name)) {
-        Proof::Other
-    } else {
-        Proof::Perhaps
+    let mut found: Vec<(bool, &Entry)> =
+        entries().filter_map(|entry| Some((rank(&entry)?, entry))).collect();
+    found.sort_by_key(|(inside, _)| *inside);
+    found.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// What waiting for a lock of `lock_type` on `path` says about which one it is: the longest paths
+/// of the catalogue count, and where two locks have one each, none does.
+pub(super) fn claim(lock_type: LockType, path: &CallPath<'_>) -> Claim {
+    let mut best: Option<(Rank, Claim)> = None;
+    for (entry, known) in CATALOGUE.starting_on(path) {
+        if !entry.is_of(lock_type, path) || !known.is_on(path) {
+            continue;
+        }
+        let rank = entry.rank(known);
+        let same = |claim: &Claim| claim.entry().is_some_and(|other| std::ptr::eq(other, entry));
+        match &mut best {
+            Some((most, _)) if *most > rank => {}
+            Some((most, claim)) if *most == rank && !same(claim) => *claim = Claim::Unknown,
+            _ => best = Some((rank, Claim::of(entry, known))),
+        }
+    }
+    best.map_or(Claim::Unknown, |(_, claim)| claim)
+}
+
+/// What a path counts against others: that it names one lock, its length, that it names its
+/// functions exactly.
+type Rank = (bool, usize, bool);
+
+impl Claim {
+    fn of(entry: &'static Entry, path: &Path) -> Claim {
+        match entry.scope {
+            Scope::Sort | Scope::Class | Scope::Other => Claim::Sort(entry),
+            _ => Claim::Lock { entry, of_another: path.of_another },
+        }
+    }
+
+    fn entry(&self) -> Option<&'static Entry> {
+        match self {
+            Claim::Lock { entry, .. } | Claim::Sort(entry) => Some(entry),
+            Claim::Unknown => None,
+        }
     }
 }
 
-/// The name of an address space's lock on that kernel: `mmap_sem` before 5.8.
-pub(super) fn mmap_lock_name(release: &str) -> &'static str {
-    let mut parts = release.split(['.', '-', '+']).map(|part| part.parse::<u32>().ok());
-    match (parts.next().flatten(), parts.next().flatten()) {
-        (Some(major), Some(minor)) if (major, minor) < (5, 8) => "mmap_sem",
-        _ => "mmap_lock",
+impl Entry {
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().map(|alias| alias.name))
+    }
+
+    /// Its name on kernel `release`: an alias `mmap_sem@5.7` was its name up to there.
+    pub(super) fn name_on(&self, release: &str) -> &'static str {
+        let Some(release) = version(release) else { return self.name };
+        let old = |alias: &Alias| (release <= version(alias.until)?).then_some(alias.name);
+        self.aliases.iter().find_map(old).unwrap_or(self.name)
+    }
+
+    /// Whether a lock of that type may be this one. PREEMPT_RT makes rt-mutexes of mutexes and of
+    /// spinlocks; the lock code tells them apart.
+    fn is_of(&self, lock_type: LockType, path: &CallPath<'_>) -> bool {
+        let has = |kind| self.kinds.contains(&kind);
+        match lock_type.kind {
+            LockKind::RtMutex if path.is_rt_spinlock() => has(LockKind::Spinlock),
+            LockKind::RtMutex => has(LockKind::Mutex) || has(LockKind::RtMutex),
+            LockKind::RwlockRt => has(LockKind::Rwlock) || has(LockKind::Rwsem),
+            kind => has(kind),
+        }
+    }
+
+    fn rank(&self, path: &Path) -> Rank {
+        let one_lock = !matches!(self.scope, Scope::Sort | Scope::Class | Scope::Other);
+        let exact = !path.steps.iter().any(|step| matches!(step, Step::Prefix(_)));
+        (one_lock, path.steps.len(), exact)
+    }
+}
+
+impl Step {
+    fn is(self, function: &str) -> bool {
+        match self {
+            Step::Function(name) => function == name,
+            Step::Prefix(prefix) => function.starts_with(prefix),
+            Step::Syscall(name) => syscall(function) == Some(name),
+        }
+    }
+}
+
+/// The system call that a function is the entry of.
+pub fn syscall(function: &str) -> Option<&str> {
+    SYSCALL_PREFIXES.iter().find_map(|prefix| function.strip_prefix(prefix))
+}
+
+impl Path {
+    /// Whether all steps are on `path`, one after the other.
+    fn is_on(&self, path: &CallPath<'_>) -> bool {
+        let Some((first, rest)) = self.steps.split_first() else { return false };
+        let Some(start) = path.inner().iter().position(|name| first.is(name)) else { return false };
+        let mut names = path.names.iter().skip(start + 1);
+        rest.iter().all(|step| names.any(|name| step.is(name)))
+    }
+}
+
+/// `5.7`, `5.8.0-rc1`, `6.18.44-generic` -> (5, 7) ...
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(['.', '-', '+']).map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+/// Entries, and where their paths begin.
+#[derive(Debug)]
+struct Catalogue {
+    entries: Vec<Entry>,
+    /// Paths by the name of their first function, or of its system call.
+    exact: HashMap<&'static str, Vec<(usize, usize)>>,
+    /// Paths that begin with a set of functions.
+    prefixes: Vec<(&'static str, (usize, usize))>,
+}
+
+impl Catalogue {
+    fn new(text: &'static str) -> Catalogue {
+        let entries: Vec<Entry> = rows(text).filter_map(parse).collect();
+        let mut exact: HashMap<&'static str, Vec<(usize, usize)>> = HashMap::new();
+        let mut prefixes = Vec::new();
+        for (number, entry) in entries.iter().enumerate() {
+            for (at, path) in entry.paths.iter().enumerate() {
+                match path.steps.first() {
+                    Some(Step::Function(name) | Step::Syscall(name)) => {
+                        exact.entry(name).or_default().push((number, at));
+                    }
+                    Some(Step::Prefix(prefix)) => prefixes.push((*prefix, (number, at))),
+                    None => {}
+                }
+            }
+        }
+        Catalogue { entries, exact, prefixes }
+    }
+
+    /// The paths whose first function is lock code, a wrapper or the site of `path`.
+    fn starting_on<'a>(
+        &'static self,
+        path: &'a CallPath<'_>,
+    ) -> impl Iterator<Item = (&'static Entry, &'static Path)> + 'a {
+        let names = path.inner().iter();
+        let places = names.flat_map(|name| {
+            let exact = [Some(*name), syscall(name)].into_iter().flatten();
+            let exact = exact.filter_map(|name| self.exact.get(name)).flatten().copied();
+            let prefixes = self.prefixes.iter().filter(|(prefix, _)| name.starts_with(prefix));
+            exact.chain(prefixes.map(|(_, place)| *place))
+        });
+        places.filter_map(|(number, at)| {
+            let entry = self.entries.get(number)?;
+            Some((entry, entry.paths.get(at)?))
+        })
+    }
+}
+
+/// The rows of the file, without comments and empty lines.
+fn rows(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Nine fields, tabs between; `None` for a row out of form, of which there are none (a test).
+fn parse(line: &'static str) -> Option<Entry> {
+    let fields: Vec<&'static str> = line.split('\t').collect();
+    let [name, aliases, scope, kinds, kernels, source, paths, protects, relief] = fields[..] else {
+        return None;
+    };
+    let (first, last) = kernels.split_once('-')?;
+    Some(Entry {
+        name,
+        aliases: list(aliases, ',').map(alias).collect(),
+        scope: scope_of(scope)?,
+        kinds: list(kinds, ',').map(kind).collect::<Option<_>>()?,
+        first,
+        last,
+        source,
+        paths: list(paths, ' ').map(path).collect::<Option<_>>()?,
+        protects,
+        relief,
+    })
+}
+
+/// What stands between separators; `-` is nothing.
+fn list(text: &'static str, separator: char) -> impl Iterator<Item = &'static str> {
+    text.split(separator).filter(|part| !part.is_empty() && *part != "-")
+}
+
+/// `ILOCK`, `mmap_sem@5.7`.
+fn alias(text: &'static str) -> Alias {
+    let (name, until) = text.split_once('@').unwrap_or((text, ""));
+    Alias { name, until }
+}
+
+fn scope_of(word: &str) -> Option<Scope> {
+    Some(match word {
+        "process" => Scope::Process,
+        "global" => Scope::Global,
+        "object" => Scope::Object,
+        "sort" => Scope::Sort,
+        "class" => Scope::Class,
+        "other" => Scope::Other,
+        _ => return None,
+    })
+}
+
+fn kind(word: &'static str) -> Option<LockKind> {
+    LockKind::ALL.into_iter().find(|kind| kind.name() == word)
+}
+
+/// `down_read<xfs_create`, `sys:brk`, `~access_remote_vm`, `SyS_*@3.0-4.16`.
+fn path(text: &'static str) -> Option<Path> {
+    let (of_another, text) = match text.strip_prefix('~') {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    let (steps, only) = match text.split_once('@') {
+        Some((steps, only)) => (steps, Some(only)),
+        None => (text, None),
+    };
+    let steps: Vec<Step> = steps.split('<').map(step).collect();
+    let empty =
+        |step: &Step| matches!(step, Step::Function("") | Step::Prefix("") | Step::Syscall(""));
+    (!steps.iter().any(empty)).then_some(Path { steps, of_another, only })
+}
+
+fn step(text: &'static str) -> Step {
+    match (text.strip_suffix('*'), text.strip_prefix("sys:")) {
+        (Some(prefix), _) => Step::Prefix(prefix),
+        (_, Some(name)) => Step::Syscall(name),
+        _ => Step::Function(text),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::model::Mode;
 
+    const RWSEM: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
+    const SPINLOCK: LockType = LockType::new(LockKind::Spinlock, Mode::Exclusive);
+
+    /// What the innermost `inner` of these functions say; empty for nothing.
+    fn claimed(lock_type: LockType, names: &[&str], inner: usize) -> &'static str {
+        match claim(lock_type, &CallPath::made_up(names, inner)) {
+            Claim::Lock { entry, .. } => entry.name,
+            Claim::Sort(entry) if entry.scope == Scope::Other => "other",
+            Claim::Sort(entry) => entry.name,
+            Claim::Unknown => "",
+        }
+    }
+
+    #[test]
+    fn every_row_parses_and_no_name_stands_for_two_locks() {
+        let mut names = HashSet::new();
+        for line in rows(TEXT) {
+            let entry = parse(line).unwrap_or_else(|| panic!("out of form: {line}"));
+            for name in entry.names() {
+                assert!(names.insert(name.to_ascii_lowercase()), "twice: {name}");
+            }
+            for version in [entry.first, entry.last].into_iter().filter(|text| !text.is_empty()) {
+                assert!(super::version(version).is_some(), "{}: {version}", entry.name);
+            }
+            assert!(!entry.kinds.is_empty(), "{}", entry.name);
+            if entry.scope != Scope::Other {
+                assert!(!entry.paths.is_empty(), "{}", entry.name);
+                assert!(entry.source.contains('/'), "{}: {}", entry.name, entry.source);
+                for sentence in [entry.protects, entry.relief] {
+                    assert!(sentence.ends_with('.'), "{}: {sentence}", entry.name);
+                }
+            }
+        }
+        assert!(names.len() > 150, "{}", names.len());
+    }
+
     #[test]
     fn paths_of_every_era_prove_the_mmap_lock() {
-        let rwsem = LockType::new(LockKind::Rwsem, Mode::Write);
         for caller in ["sys_mprotect", "SyS_mprotect", "__x64_sys_mincore", "do_mprotect_pkey"] {
-            assert_eq!(mmap_lock(rwsem, caller), Proof::MmapLock, "{caller}");
+            assert_eq!(claimed(RWSEM, &[caller], 1), "mmap_lock", "{caller}");
         }
-        assert_eq!(mmap_lock(rwsem, "dup_mmap"), Proof::Perhaps);
-        assert_eq!(mmap_lock(rwsem, "path_openat"), Proof::Other);
-        assert_eq!(mmap_lock(rwsem, "xfs_file_fsync"), Proof::Other);
         let mutex = LockType::new(LockKind::Mutex, Mode::Exclusive);
-        assert_eq!(mmap_lock(mutex, "do_mprotect_pkey"), Proof::Other);
+        assert_eq!(claimed(mutex, &["do_mprotect_pkey"], 1), "");
+    }
+
+    #[test]
+    fn the_longest_path_counts_and_two_as_long_prove_nothing() {
+        let agi =
+            ["down", "xfs_buf_lock", "xfs_buf_find_lock", "xfs_trans_read_buf_map", "xfs_read_agi"];
+        let semaphore = LockType::new(LockKind::Semaphore, Mode::Exclusive);
+        assert_eq!(claimed(semaphore, &agi, 5), "xfs AGI buffer lock");
+        assert_eq!(claimed(semaphore, &agi[..4], 4), "xfs buffer lock");
+        // It takes the mmap_lock of the parent, which it says, and locks of mappings.
+        assert_eq!(claimed(RWSEM, &["down_write_killable", "dup_mmap"], 2), "mmap_lock");
+        assert_eq!(claimed(RWSEM, &["down_write", "dup_mmap"], 2), "");
+        assert_eq!(claimed(SPINLOCK, &["_raw_spin_lock", "try_to_wake_up"], 2), "rq->__lock");
+        assert_eq!(claimed(SPINLOCK, &["_raw_spin_lock_irqsave", "try_to_wake_up"], 2), "pi_lock");
+    }
+
+    #[test]
+    fn of_the_three_locks_of_an_xfs_inode_the_caller_tells() {
+        let of = |caller| claimed(RWSEM, &["down_write", "xfs_ilock", caller], 3);
+        assert_eq!(of("xfs_file_buffered_write"), "i_rwsem");
+        assert_eq!(of("xfs_create"), "xfs ILOCK");
+        assert_eq!(of("__xfs_filemap_fault"), "invalidate_lock");
+        assert_eq!(of("xfs_new_function"), "xfs inode lock (which of three unknown)");
+        assert_eq!(claimed(RWSEM, &["down_write", "xfs_new_function"], 2), "other");
+    }
+
+    #[test]
+    fn functions_above_the_site_alone_prove_nothing() {
+        assert_eq!(claimed(RWSEM, &["down_write", "some_driver", "path_openat"], 2), "");
+        assert_eq!(claimed(RWSEM, &["down_write", "path_openat"], 2), "i_rwsem");
+    }
+
+    #[test]
+    fn on_preempt_rt_lock_code_tells_mutexes_from_spinlocks() {
+        let rt = LockType::new(LockKind::RtMutex, Mode::Exclusive);
+        let mutex = ["__rt_mutex_slowlock", "pipe_read"];
+        let spinlock = ["rtlock_slowlock_locked", "rt_spin_lock", "folio_batch_move_lru"];
+        assert_eq!(claimed(rt, &mutex, 2), "pipe mutex");
+        assert_eq!(claimed(rt, &spinlock, 3), "lruvec lru_lock");
+        assert_eq!(claimed(rt, &["rtlock_slowlock_locked", "rt_spin_lock", "pipe_read"], 3), "");
+    }
+
+    #[test]
+    fn entries_are_found_by_every_name_and_suggested_by_part_of_one() {
+        for name in ["mmap_lock", "MMAP_SEM", "mmap_lock.wait_lock"] {
+            assert_eq!(entry(name).map(|entry| entry.name), Some("mmap_lock"), "{name}");
+        }
+        assert!(entry("mmap").is_none() && entry("").is_none());
+        let names: Vec<&str> = suggestions("mmap").iter().map(|entry| entry.name).collect();
+        assert_eq!(names.first(), Some(&"mmap_lock"));
+        assert!(names.contains(&"i_mmap_rwsem"), "{names:?}");
+        assert!(suggestions("no such lock").is_empty());
     }
 
     #[test]
     fn the_name_follows_the_kernel() {
+        let mmap_lock = entry("mmap_lock").unwrap();
         for (release, name) in [
             ("3.16.0", "mmap_sem"),
             ("5.7.19-generic", "mmap_sem"),
@@ -168,7 +487,7 @@ mod tests {
             ("6.18.44", "mmap_lock"),
             ("", "mmap_lock"),
         ] {
-            assert_eq!(mmap_lock_name(release), name, "{release}");
+            assert_eq!(mmap_lock.name_on(release), name, "{release}");
         }
     }
 }

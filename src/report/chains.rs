@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::blame::{passing, releaser, row_key};
 use super::build::{Cell, Sources, cell, passes};
-use super::lock_name::LockNames;
+use super::namer::Namer;
 use super::report::{ChargedName, RowKey};
 use crate::analyse::{CellKey, ChargedTo, ReleaserKey, StackKey, TaskKey};
 use crate::correlate::{ChainId, Link, Waited};
@@ -84,7 +84,7 @@ impl WaitChains {
 }
 
 /// The chains of the waits that pass the query's filter.
-pub(super) fn wait_chains(sources: &Sources<'_>, names: &LockNames, query: &Query) -> WaitChains {
+pub(super) fn wait_chains(sources: &Sources<'_>, names: &Namer, query: &Query) -> WaitChains {
     let mut rows: BTreeMap<(RowKey, Vec<ChainLink>), Stat> = BTreeMap::new();
     let mut via: BTreeMap<RowKey, Nanos> = BTreeMap::new();
     let mut moved: BTreeMap<(ChargedName, ChargedName), Nanos> = BTreeMap::new();
@@ -110,7 +110,7 @@ pub(super) fn wait_chains(sources: &Sources<'_>, names: &LockNames, query: &Quer
 /// What each releaser is charged with.
 fn charged_time(
     sources: &Sources<'_>,
-    names: &LockNames,
+    names: &Namer,
     query: &Query,
 ) -> BTreeMap<ChargedName, Nanos> {
     let mut charged: BTreeMap<ChargedName, Nanos> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn key_of(link: &Link) -> ReleaserKey {
     ReleaserKey { task: TaskKey::Task(by.task), stack: StackKey::Stack(by.stack), kind: by.kind }
 }
 
-fn link(sources: &Sources<'_>, names: &LockNames, link: &Link) -> ChainLink {
+fn link(sources: &Sources<'_>, names: &Namer, link: &Link) -> ChainLink {
     let none = WaitStat::default();
     let waited = link.waited.map(|waited| {
         let key = waiter_of(waited, link);

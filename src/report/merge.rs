@@ -18,8 +18,8 @@ use thiserror::Error;
 use super::blame_stacks;
 use super::build::sort_stacks;
 use super::cpu_stacks::by_words;
-use super::{CpuStack, Header, Report, Row, Split, StackShare, Trust, user_locks};
-use crate::model::{GroupBy, LockType, Nanos, WaitStat};
+use super::{CpuStack, Header, Report, Row, RowKey, SEVERAL, Split, StackShare, Trust, user_locks};
+use crate::model::{GroupBy, Nanos};
 
 /// Reports that cannot be put together.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -40,6 +40,7 @@ fn word(by: GroupBy) -> &'static str {
         GroupBy::Site => "site",
         GroupBy::Lock => "lock",
         GroupBy::Task => "task",
+        GroupBy::Cgroup => "cgroup",
         GroupBy::Releaser => "releaser",
         GroupBy::Blame => "blame",
     }
@@ -53,7 +54,8 @@ impl Report {
         }
         self.header.merge(&other.header);
         self.total.merge(&other.total);
-        let key = |row: &Row| row.key.clone();
+        // Wrappers are shown with a row, and are no part of what it stands for.
+        let key = |row: &Row| RowKey { wrappers: Vec::new(), ..row.key.clone() };
         merge_by(&mut self.rows, &other.rows, key, Row::merge);
         self.sort_rows();
         if let Some(time) = &other.thread_time {
@@ -84,6 +86,9 @@ impl Header {
 
 impl Row {
     fn merge(&mut self, other: &Row) {
+        if self.key.wrappers != other.key.wrappers {
+            self.key.wrappers = vec![SEVERAL.to_owned()];
+        }
         self.stat.merge(&other.stat);
         merge_splits(&mut self.splits, &other.splits);
         let key = |share: &StackShare| {
@@ -93,6 +98,9 @@ impl Row {
         sort_stacks(&mut self.stacks);
         if let Some(hold) = &other.hold {
             self.hold.get_or_insert_default().merge(hold);
+        }
+        if let Some(queue) = &other.queue {
+            self.queue.get_or_insert_default().merge(queue);
         }
         merge_slept(&mut self.holder_slept, &other.holder_slept);
     }
@@ -108,11 +116,18 @@ fn merge_slept(own: &mut Vec<(String, Nanos)>, other: &[(String, Nanos)]) {
 }
 
 fn merge_splits(own: &mut Vec<Split>, other: &[Split]) {
-    let mut by_type: BTreeMap<LockType, WaitStat> = BTreeMap::new();
-    for split in own.iter().chain(other) {
-        by_type.entry(split.lock_type).or_default().merge(&split.stat);
-    }
-    *own = by_type.into_iter().map(|(lock_type, stat)| Split { lock_type, stat }).collect();
+    merge_by(
+        own,
+        other,
+        |split| split.lock_type,
+        |own, new| {
+            own.stat.merge(&new.stat);
+            if let Some(hold) = &new.hold {
+                own.hold.get_or_insert_default().merge(hold);
+            }
+        },
+    );
+    own.sort_by_key(|split| split.lock_type);
 }
 
 fn merge_cpu_stacks(own: &mut Vec<CpuStack>, other: &[CpuStack]) {

@@ -6,14 +6,18 @@
 mod blame;
 mod blame_stacks;
 mod build;
-mod catalogue;
+mod call_path;
+pub mod catalogue;
 mod chains;
 mod cpu_stacks;
 mod findings;
 mod lock_name;
+mod lock_row;
 mod merge;
+mod namer;
 mod paths;
 mod quality;
+mod readers_writers;
 #[allow(clippy::module_inception)]
 mod report;
 mod thread_time;
@@ -25,12 +29,16 @@ mod user_locks;
 pub use blame_stacks::BlameStack;
 pub use build::{Sources, build};
 pub use chains::{ChainLink, ChainRow, WaitChains};
-pub use findings::{Finding, HeapGrowth, LostWaits, OneReleaser, ShortWaits, UnseenSpin};
+pub use findings::{
+    Finding, HeapGrowth, HolderAsleep, HolderWithoutCpu, LostWaits, OneReleaser, QueuedWriter,
+    ShortWaits, UnseenSpin,
+};
 pub use merge::MergeError;
 pub use paths::{NO_SYMBOL, PathPart, PathRow, PathSkid, Paths, SkidMoved, SkidPoint, paths};
+pub use readers_writers::{Side, Sides};
 pub use report::{
-    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, Split, StackShare,
-    TaskName,
+    ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
+    StackShare, TaskName,
 };
 pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};

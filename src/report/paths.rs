@@ -8,11 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::build::Sources;
+use super::build::{Sources, cgroup_of};
 use super::quality::{self, Named};
 use super::report::Header;
 use super::trust::Trust;
-use crate::analyse::CpuKey;
+use crate::analyse::{CpuKey, TaskKey};
 use crate::attribute::{Correction, CpuPath, Facts, PathRole, Point};
 use crate::kernel::{Kernel, LockFunction};
 use crate::model::{Filter, Nanos, PathQuery, Spun};
@@ -154,11 +154,14 @@ pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
 /// Whether a CPU sample is of a task that the filter asks for.
 pub(super) fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) -> bool {
     let any = filter.comm.is_empty() && filter.pid.is_empty() && filter.tid.is_empty();
-    let Some(task) = key.task else { return any };
+    let Some(task) = key.task else { return any && filter.cgroup.is_empty() };
+    let cgroup = || cgroup_of(sources, TaskKey::Task(task));
+    let in_cgroup = filter.cgroup.is_empty() || filter.takes_cgroup(&cgroup());
     let task = sources.tasks.info(task);
     (filter.comm.is_empty() || filter.comm.iter().any(|comm| **comm == *task.comm))
         && (filter.pid.is_empty() || filter.pid.contains(&task.pid))
         && (filter.tid.is_empty() || filter.tid.contains(&task.id.0))
+        && in_cgroup
 }
 
 /// Function and caller.

@@ -32,6 +32,7 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
             let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
             format!("pid {}", pids.join(", "))
         }
+        Some(RecordedTarget::Cgroup { path }) => format!("cgroup {path}"),
         Some(RecordedTarget::System) => "the whole machine".into(),
         None => origin.command_line.join(" "),
     };
@@ -69,6 +70,13 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         notes.push(format!(
             "{copies} samples came twice, of threads that were created while they were attached to; \
              each counts once"
+        ));
+    }
+    if sources.not_queued > 0 {
+        notes.push(format!(
+            "{} waits for locks with readers and writers stood in queues too long to be followed: whom \
+             they waited behind is unknown",
+            sources.not_queued
         ));
     }
     let first = sources.tables.span().unwrap_or_default().0;

@@ -3,7 +3,8 @@
 //! Names are raw words from the machine: renderers escape them.
 
 use crate::model::{
-    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, SortKey, Stat, Uncharged, WaitStat,
+    GroupBy, HandOverKind, LockAddr, LockKind, LockType, Nanos, QueueStat, SortKey, Stat,
+    Uncharged, WaitStat,
 };
 use crate::report::blame_stacks::BlameStack;
 use crate::report::chains::WaitChains;
@@ -33,10 +34,14 @@ pub struct Header {
 pub enum NameEvidence {
     /// The address lies in a kernel data symbol.
     Symbol,
+    /// `mmap_lock` events: its address lies in an `mm_struct` where that lock does.
+    Events,
     /// Waited for at a call path that takes no other lock of this kind.
     Path,
-    /// Embedded in a lock that has a name.
+    /// Embedded in another lock.
     Embedded,
+    /// Waited for at a call path that takes one of a few locks of this kind.
+    Class,
     /// Nothing but the place where it is taken.
     Caller,
 }
@@ -61,6 +66,9 @@ pub struct TaskName {
     pub tid: i32,
 }
 
+/// Stands for wrappers that are not the same in all waits of a row.
+pub const SEVERAL: &str = "\u{2026}";
+
 /// What a row stands for. Which fields are present follows from [`Report::by`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
@@ -71,14 +79,19 @@ pub struct RowKey {
     /// By site: the function that is neither lock code nor a wrapper; `None` when the stack has
     /// none or no symbols.
     pub caller: Option<String>,
-    /// By site: wrappers between lock code and caller, innermost first.
+    /// By site: wrappers between lock code and caller, innermost first; [`SEVERAL`] where the row's
+    /// waits came by several chains of them.
     pub wrappers: Vec<String>,
     /// By site and by lock.
     pub lock: Option<LockName>,
     /// By lock: its address.
     pub lock_addr: Option<LockAddr>,
+    /// By lock: the process whose lock it is, of locks that processes own; tid 0.
+    pub lock_owner: Option<TaskName>,
     /// By task.
     pub task: Option<TaskName>,
+    /// By cgroup: its path from the mount of the hierarchy on.
+    pub cgroup: Option<String>,
     /// By releaser, and in blame: who is charged.
     pub releaser: Option<ChargedName>,
 }
@@ -108,6 +121,8 @@ pub struct Split {
     pub lock_type: LockType,
     /// Its waits.
     pub stat: WaitStat,
+    /// By lock: how long it was held in this mode; `None` where holds were not recorded.
+    pub hold: Option<Stat>,
 }
 
 /// One full stack of a row.
@@ -136,9 +151,11 @@ pub struct Row {
     pub splits: Vec<Split>,
     /// Full stacks, largest first; empty unless the query asked for them.
     pub stacks: Vec<StackShare>,
-    /// By releaser, and in blame: how long the releaser kept these locks while others waited; `None`
-    /// where no hold was seen.
+    /// By releaser, and in blame: how long the releaser kept these locks while others waited; by lock:
+    /// how long it was held, where that was recorded. `None` where no hold was seen.
     pub hold: Option<Stat>,
+    /// By lock: what its queue did; `None` for locks without readers and writers.
+    pub queue: Option<QueueStat>,
     /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
     /// that was; largest first.
     pub holder_slept: Vec<(String, Nanos)>,

@@ -132,6 +132,8 @@ pub struct Synthetic {
     taken: u64,
     /// Added to the ids of samples.
     instance: u64,
+    /// Where samples are taken, when they say so.
+    cgroup: Option<u64>,
 }
 
 impl Synthetic {
@@ -144,6 +146,28 @@ impl Synthetic {
     pub fn instance(&mut self, second: bool) -> &mut Synthetic {
         self.instance = if second { SECOND } else { 0 };
         self
+    }
+
+    /// Samples from here on say that they were taken in this cgroup: of an origin that is made to
+    /// sample it ([`Synthetic::origin_of_cgroups`]).
+    pub fn in_cgroup(&mut self, id: u64) -> &mut Synthetic {
+        self.cgroup = Some(id);
+        self
+    }
+
+    /// CGROUP: the group `id` is at `path`.
+    pub fn cgroup(&mut self, at: At, id: u64, path: &str) -> &mut Synthetic {
+        let mut body = id.to_le_bytes().to_vec();
+        body.extend_from_slice(path.as_bytes());
+        body.resize(body.len() / 8 * 8 + 8, 0);
+        self.other(kind::CGROUP, 0, &body, at)
+    }
+
+    /// The same as [`Synthetic::origin`], with the cgroup in every sample.
+    pub fn origin_of_cgroups(&self) -> Origin {
+        let mut origin = self.origin();
+        origin.events.iter_mut().for_each(|event| event.attr.sample_type |= sample::CGROUP);
+        origin
     }
 
     /// What these records are records of.
@@ -341,6 +365,7 @@ impl Synthetic {
         body.extend((size as u32).to_le_bytes());
         body.extend_from_slice(raw);
         body.resize(body.len() + size - raw.len(), 0);
+        body.extend(self.cgroup.iter().flat_map(|id| id.to_le_bytes()));
         self.record(kind::SAMPLE, misc::KERNEL, &body)
     }
 

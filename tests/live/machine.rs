@@ -102,7 +102,7 @@ pub(crate) fn say(what: &str) {
     io::stderr().write_all(format!("{test}: {what}\n").as_bytes()).unwrap();
 }
 
-fn is_installed(tool: &str) -> bool {
+pub(crate) fn is_installed(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
 }

@@ -6,13 +6,16 @@
 //! were made side by side.
 
 mod blame;
+mod cgroups;
 mod ending;
 mod file;
 mod hammer;
 mod machine;
+mod names;
 mod namespace;
 mod perf;
 mod phases;
 mod picture;
+mod schedule;
 mod thread_time;
 mod threads;

@@ -10,8 +10,8 @@ mod golden;
 use lockprof::analyse::PartTime;
 use lockprof::correlate::{Counts, SleepCounts};
 use lockprof::model::{
-    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, SortKey, Spun, Stat,
-    Uncharged, WaitStat,
+    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat, SortKey,
+    Spun, Stat, Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
@@ -55,7 +55,9 @@ fn key() -> RowKey {
         wrappers: Vec::new(),
         lock: None,
         lock_addr: None,
+        lock_owner: None,
         task: None,
+        cgroup: None,
         releaser: None,
     }
 }
@@ -63,8 +65,8 @@ fn key() -> RowKey {
 pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: WaitStat) -> Row {
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
-    let splits = vec![Split { lock_type, stat: stat.clone() }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new() }
+    let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
+    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new(), queue: None }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -87,6 +89,7 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     }
 }
 
@@ -99,6 +102,7 @@ pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Ro
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     }
 }
 
@@ -240,7 +244,7 @@ pub(crate) fn stacks() -> Report {
 
 /// Locks: two address spaces, one of them with readers and writers.
 pub(crate) fn locks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
     report(
         GroupBy::Lock,
@@ -265,8 +269,40 @@ pub(crate) fn locks() -> Report {
 }
 
 /// Tasks: a thread, and threads of one name folded together.
+/// The same, and who waits behind whom.
+pub(crate) fn readers_writers() -> Report {
+    let mut report = locks();
+    let row = &mut report.rows[0];
+    for split in &mut row.splits {
+        let behind = &mut split.stat.behind;
+        let traced = split.stat.ended.own + split.stat.open_time;
+        let share = |percent: u64| Nanos(traced.0 / 100 * percent);
+        behind.writer = share(71);
+        match split.lock_type.mode {
+            Mode::Read => behind.queued_writer = share(20),
+            _ => behind.reader = share(24),
+        }
+        behind.woken = share(3);
+    }
+    row.queue = Some(QueueStat {
+        busy: Nanos(1_900_000_000),
+        readers: Nanos(800_000_000),
+        writers: Nanos(1_900_000_000),
+        most_readers: 12,
+        most_writers: 29,
+        convoys: 212,
+        convoy_waits: 1_030,
+        convoy_hand_overs: 900,
+        convoy_time: Nanos(1_800_000_000),
+        longest_waits: 88,
+        longest_time: Nanos(312_000_000),
+        doubtful: 0,
+    });
+    report
+}
+
 pub(crate) fn tasks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat };
+    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
     report(
         GroupBy::Task,
         vec![
@@ -306,11 +342,12 @@ fn blame_of(name: &str) -> Report {
             releaser: Some(releaser),
             ..site_row(RWSEM_W, name, lock("mmap_lock", NameEvidence::Path), waits(&[])).key
         },
-        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone() }],
+        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
         stat,
         stacks: Vec::new(),
         hold: None,
         holder_slept: Vec::new(),
+        queue: None,
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);
@@ -522,7 +559,7 @@ pub(crate) fn hostile() -> Report {
 /// Hostile names of tasks.
 pub(crate) fn hostile_tasks() -> Report {
     let stat = || waits(&[(5, 1_000_000)]);
-    let split = || vec![Split { lock_type: MUTEX, stat: stat() }];
+    let split = || vec![Split { lock_type: MUTEX, stat: stat(), hold: None }];
     report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
 }
 

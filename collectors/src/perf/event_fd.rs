@@ -16,15 +16,23 @@ pub(crate) const ANY: i32 = -1;
 /// Where an event counts: arguments of `perf_event_open`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// A task id, or [`ANY`].
+    /// A task id, or [`ANY`]; with `cgroup` the fd of its directory.
     pub(crate) task: i32,
     /// A CPU, or [`ANY`].
     pub(crate) cpu: i32,
+    /// The tasks of a cgroup are counted.
+    pub(crate) cgroup: bool,
 }
 
 impl Place {
+    /// A task.
+    pub(crate) fn task(task: i32, cpu: i32) -> Place {
+        Place { task, cpu, cgroup: false }
+    }
+
     fn words(self) -> String {
         match (self.task, self.cpu) {
+            (_, cpu) if self.cgroup => format!("of a cgroup on CPU {cpu}"),
             (ANY, cpu) => format!("on CPU {cpu}"),
             (task, ANY) => format!("of task {task}"),
             (task, cpu) => format!("of task {task} on CPU {cpu}"),
@@ -42,8 +50,9 @@ impl EventFd {
     /// Opens the event; `name` is for the error. When fds have run out, RLIMIT_NOFILE is raised as
     /// far as we may.
     pub(crate) fn open(attr: &Attr, name: &str, place: Place) -> Result<EventFd, SyscallError> {
-        let opened = match sys::open_event(attr, place.task, place.cpu) {
-            Err(libc::EMFILE) if raise_file_limit() => sys::open_event(attr, place.task, place.cpu),
+        let open = || sys::open_event(attr, place.task, place.cpu, place.cgroup);
+        let opened = match open() {
+            Err(libc::EMFILE) if raise_file_limit() => open(),
             opened => opened,
         };
         let call = || format!("perf_event_open({name}) {}", place.words());
@@ -165,7 +174,7 @@ mod tests {
     fn an_error_names_the_call_the_event_and_the_place() {
         install(|_| Err(libc::EACCES));
         let open = |task, cpu| {
-            EventFd::open(&Attr::default(), "lock:contention_begin", Place { task, cpu })
+            EventFd::open(&Attr::default(), "lock:contention_begin", Place::task(task, cpu))
                 .unwrap_err()
                 .to_string()
         };
@@ -182,7 +191,7 @@ mod tests {
             Syscall::Open { .. } => Ok(any_fd()),
             _ => panic!("no other call is expected"),
         });
-        let event = EventFd::open(&Attr::default(), "x", Place { task: 1, cpu: 0 }).unwrap();
+        let event = EventFd::open(&Attr::default(), "x", Place::task(1, 0)).unwrap();
         assert_eq!(event.set_filter("a\0b").unwrap_err().errno, libc::EINVAL);
     }
 }

@@ -4,7 +4,7 @@
 //! EINVAL to flags and formats that it does not know, E2BIG to fields beyond its struct, so parts are
 //! dropped one after the other until the event opens, from all events alike: one layout for all.
 
-use super::attr::{Attr, flag, read_format};
+use super::attr::{Attr, flag, read_format, sample};
 use super::event_fd::{ANY, EventFd, Place};
 use super::plan::EventSpec;
 use super::sys::SyscallError;
@@ -19,6 +19,7 @@ struct Feature {
 
 const FEATURES: &[Feature] = &[
     Feature { name: "counts of lost samples (Linux 6.0)", drop: drop_lost },
+    Feature { name: "the cgroup of samples (Linux 5.7)", drop: drop_cgroup },
     Feature { name: "records of kernel symbols that come and go (Linux 5.0)", drop: drop_ksymbol },
     Feature { name: "records of context switches (Linux 4.3)", drop: drop_switches },
     Feature { name: "a choice of clock (Linux 4.1)", drop: drop_clock },
@@ -28,6 +29,12 @@ fn drop_lost(attr: &mut Attr) -> bool {
     let had = attr.read_format & read_format::LOST != 0;
     attr.read_format &= !read_format::LOST;
     had
+}
+
+fn drop_cgroup(attr: &mut Attr) -> bool {
+    let had = attr.samples(sample::CGROUP);
+    attr.sample_type &= !sample::CGROUP;
+    drop_flag(attr, flag::CGROUP) || had
 }
 
 fn drop_ksymbol(attr: &mut Attr) -> bool {
@@ -85,12 +92,12 @@ fn open_on_ourselves(event: &EventSpec) -> Result<EventFd, SyscallError> {
     let mut attr = event.attr;
     attr.flags |= flag::DISABLED;
     attr.flags &= !(flag::INHERIT | flag::ENABLE_ON_EXEC);
-    EventFd::open(&attr, &event.name, Place { task: own_pid(), cpu: ANY })
+    EventFd::open(&attr, &event.name, Place::task(own_pid(), ANY))
 }
 
 /// Counts an event on the calling thread while it does some work.
 pub(crate) fn count_own(event: &EventSpec, work: fn()) -> Result<u64, SyscallError> {
-    let fd = EventFd::open(&event.attr, &event.name, Place { task: CALLER, cpu: ANY })?;
+    let fd = EventFd::open(&event.attr, &event.name, Place::task(CALLER, ANY))?;
     fd.enable()?;
     work();
     fd.disable()?;
@@ -108,6 +115,7 @@ pub(crate) fn own_pid() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::super::attr::{event_type, software};
+    use super::super::plan::record_cgroups;
     use super::super::sys::Syscall;
     use super::super::sys_fake::{any_fd, install};
     use super::*;
@@ -150,6 +158,17 @@ mod tests {
             assert_eq!(event.attr.read_format, read_format::ID, "{}", event.name);
             assert!(event.attr.has(flag::USE_CLOCKID) && !event.attr.has(flag::KSYMBOL));
         }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_know_cgroups_gets_events_without() {
+        kernel(libc::EINVAL, |attr| attr.samples(sample::CGROUP) || attr.has(flag::CGROUP));
+        let mut probed = events();
+        record_cgroups(&mut probed);
+        assert!(probed.iter().all(|event| event.attr.samples(sample::CGROUP)));
+        let (_fds, unknown) = probe(&mut probed).unwrap();
+        assert_eq!(unknown.last(), Some(&"the cgroup of samples (Linux 5.7)"));
+        assert!(probed.iter().all(|event| !event.attr.samples(sample::CGROUP)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! In: event specs from the collectors, and the target. Out: a [`Plan`], which
 //! [`Session::open`](super::session::Session::open) carries out.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::attr::{Attr, event_type, flag, read_format, sample};
@@ -91,11 +92,27 @@ impl EventSpec {
     }
 }
 
+/// Lets each sample say in which cgroup it was taken, 8 bytes a sample, and the sideband which cgroups
+/// are made.
+pub fn record_cgroups(events: &mut [EventSpec]) {
+    for event in events {
+        event.attr.sample_type |= sample::CGROUP;
+        event.attr.flags |= if event.is_sideband() { flag::CGROUP } else { 0 };
+    }
+}
+
 /// Whose events are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything that runs on these CPUs.
     SystemWide {
+        /// CPU numbers.
+        cpus: Vec<u32>,
+    },
+    /// The tasks of a cgroup and of those below it, on these CPUs.
+    Cgroup {
+        /// Its directory.
+        directory: PathBuf,
         /// CPU numbers.
         cpus: Vec<u32>,
     },
@@ -118,7 +135,9 @@ impl Scope {
     /// CPUs that get a ring.
     pub fn cpus(&self) -> &[u32] {
         match self {
-            Scope::SystemWide { cpus } | Scope::Tasks { cpus, .. } => cpus,
+            Scope::SystemWide { cpus } | Scope::Cgroup { cpus, .. } | Scope::Tasks { cpus, .. } => {
+                cpus
+            }
         }
     }
 }

@@ -12,7 +12,9 @@
 //! CPU are in one order. The rings belong to events of their own: they outlive any task of the
 //! target, and poll never reports a hang-up for them.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -149,6 +151,7 @@ impl Session {
             Scope::SystemWide { .. } => {
                 session.open_on(ANY)?;
             }
+            Scope::Cgroup { directory, .. } => session.open_on_cgroup(directory)?,
             Scope::Tasks { tasks, .. } => {
                 let mut opened = false;
                 for &task in tasks {
@@ -182,7 +185,7 @@ impl Session {
     fn open_everywhere(&mut self, plan: &Plan) -> Result<(), SessionError> {
         for event in (0..self.events.len()).filter(|&event| plan.events[event].everywhere) {
             for ring in 0..self.rings.len() {
-                match self.open_instance(event, ring, ANY) {
+                match self.open_instance(event, ring, (ANY, false)) {
                     Ok(instance) => self.instances.extend(instance),
                     Err(SessionError::Syscall(e))
                         if matches!(e.errno, libc::EACCES | libc::EPERM) =>
@@ -207,16 +210,30 @@ impl Session {
         }
     }
 
+    /// Opens every event on every CPU for a cgroup.
+    fn open_on_cgroup(&mut self, directory: &Path) -> Result<(), SessionError> {
+        let opened = File::open(directory).map_err(|source| SyscallError {
+            call: format!("open of {}", directory.display()),
+            errno: source.raw_os_error().unwrap_or(libc::EIO),
+        })?;
+        // The kernel holds the cgroup, not the fd, once the events are open.
+        self.open_for(opened.as_raw_fd(), true).map(drop)
+    }
+
     /// Opens every event on every CPU for a task ([`ANY`]: for all), and lets them write into their
     /// rings once all are open. False when the task is gone.
     pub(crate) fn open_on(&mut self, task: i32) -> Result<bool, SessionError> {
+        self.open_for(task, false)
+    }
+
+    fn open_for(&mut self, task: i32, cgroup: bool) -> Result<bool, SessionError> {
         let before = self.instances.len();
         for event in 0..self.events.len() {
             if task != ANY && self.events[event].everywhere {
                 continue;
             }
             for ring in 0..self.rings.len() {
-                match self.open_instance(event, ring, task) {
+                match self.open_instance(event, ring, (task, cgroup)) {
                     Ok(instance) => self.instances.extend(instance),
                     Err(SessionError::Syscall(e)) if e.errno == libc::ESRCH => {
                         self.instances.truncate(before);
@@ -237,14 +254,14 @@ impl Session {
         &self,
         event: usize,
         ring: usize,
-        task: i32,
+        (task, cgroup): (i32, bool),
     ) -> Result<Option<Instance>, SessionError> {
         let CpuRing { cpu, lane, .. } = &self.rings[ring];
         let spec = &self.events[event];
         if spec.lane != *lane {
             return Ok(None);
         }
-        let place = Place { task, cpu: *cpu as i32 };
+        let place = Place { task, cpu: *cpu as i32, cgroup };
         let fd = EventFd::open(&spec.attr, &spec.name, place)?;
         if let Some(filter) = &spec.filter {
             fd.set_filter(filter)?;
@@ -440,7 +457,7 @@ fn open_ring(
     (cpu, lane): (u32, Lane),
     pages: usize,
 ) -> Result<CpuRing, SessionError> {
-    let place = Place { task: own_pid(), cpu: cpu as i32 };
+    let place = Place::task(own_pid(), cpu as i32);
     let owner = EventFd::open(&owner.attr, &owner.name, place)?;
     let page = rustix::param::page_size();
     let ring = Ring::map(owner.as_fd(), pages).map_err(|errno| match errno {

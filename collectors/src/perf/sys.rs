@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 
-use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, perf_event_attr};
+use perf_event_open_sys::bindings::{PERF_FLAG_FD_CLOEXEC, PERF_FLAG_PID_CGROUP, perf_event_attr};
 use perf_event_open_sys::{self as perf, ioctls};
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -34,8 +34,9 @@ impl fmt::Display for SyscallError {
 
 /// What is asked of a perf event, one variant a call.
 pub(crate) enum Syscall<'a> {
-    /// `perf_event_open`, close-on-exec, without a group. Gives the new fd.
-    Open { attr: &'a Attr, pid: i32, cpu: i32 },
+    /// `perf_event_open`, close-on-exec, without a group. With `cgroup`, `pid` is the fd of a cgroup's
+    /// directory. Gives the new fd.
+    Open { attr: &'a Attr, pid: i32, cpu: i32, cgroup: bool },
     /// Starts counting, children included.
     Enable { fd: BorrowedFd<'a> },
     /// Stops counting, children included.
@@ -68,7 +69,7 @@ pub(crate) fn syscall(call: Syscall<'_>) -> SysResult {
 #[cfg_attr(test, allow(dead_code))]
 fn ask_kernel(call: Syscall<'_>) -> SysResult {
     match call {
-        Syscall::Open { attr, pid, cpu } => open(attr, pid, cpu),
+        Syscall::Open { attr, pid, cpu, cgroup } => open(attr, pid, cpu, cgroup),
         Syscall::Enable { fd } => {
             // SAFETY: the ioctl reads no memory; the fd is open as long as it is borrowed.
             returned(unsafe { ioctls::ENABLE(fd.as_raw_fd(), 0) })
@@ -99,7 +100,7 @@ fn ask_kernel(call: Syscall<'_>) -> SysResult {
 /// 64-bit words that hold a `perf_event_attr` of the headers this was built with.
 const ATTR_WORDS: usize = size_of::<perf_event_attr>().div_ceil(8);
 
-fn open(attr: &Attr, pid: i32, cpu: i32) -> SysResult {
+fn open(attr: &Attr, pid: i32, cpu: i32, cgroup: bool) -> SysResult {
     // Words rather than bytes: the struct wants the alignment of u64. What lies behind
     // ATTR_SIZE stays zero and is not read, because `attr.size` says so.
     let mut words = [0_u64; ATTR_WORDS];
@@ -107,7 +108,8 @@ fn open(attr: &Attr, pid: i32, cpu: i32) -> SysResult {
         *word = u64::from_ne_bytes(*chunk);
     }
     let attr: *mut perf_event_attr = words.as_mut_ptr().cast();
-    let flags = PERF_FLAG_FD_CLOEXEC as libc::c_ulong;
+    let of_cgroup = if cgroup { PERF_FLAG_PID_CGROUP } else { 0 };
+    let flags = libc::c_ulong::from(PERF_FLAG_FD_CLOEXEC | of_cgroup);
     // SAFETY: `attr` points to as many initialised, aligned bytes as a perf_event_attr has; the
     // kernel reads `size` of them and may write `size` back. The call touches no other memory.
     returned(unsafe { perf::perf_event_open(attr, pid, cpu, -1, flags) })
@@ -133,8 +135,8 @@ fn returned(value: libc::c_int) -> SysResult {
 }
 
 /// Opens an event; the fd is close-on-exec.
-pub(crate) fn open_event(attr: &Attr, pid: i32, cpu: i32) -> Result<OwnedFd, i32> {
-    let fd = syscall(Syscall::Open { attr, pid, cpu })?;
+pub(crate) fn open_event(attr: &Attr, pid: i32, cpu: i32, cgroup: bool) -> Result<OwnedFd, i32> {
+    let fd = syscall(Syscall::Open { attr, pid, cpu, cgroup })?;
     // SAFETY: the kernel has just made this fd for us, and nobody else knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }

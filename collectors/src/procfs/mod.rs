@@ -3,6 +3,7 @@
 //! Parsers take bytes, never a path; the functions that open the files stand beside them and name
 //! the file in their errors.
 
+pub mod cgroup;
 pub mod kallsyms;
 pub mod tracefs;
 pub mod maps;

@@ -44,6 +44,19 @@ pub enum Hammer {
         #[arg(long, value_name = "HOLD", default_value = "10ms")]
         hold: lockprof_hammer::Hold,
     },
+    /// One thread that holds the mmap_lock at stated times, others that come meanwhile: the waits are
+    /// known beforehand
+    Schedule {
+        /// Threads that wait
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        waiters: usize,
+        /// How long the one holds it
+        #[arg(long, value_name = "HOLD", default_value = "20ms")]
+        hold: lockprof_hammer::Hold,
+        /// How often
+        #[arg(long, value_name = "TIME", default_value = "60ms")]
+        every: Nanos,
+    },
     /// Create and unlink files in one directory
     DirectoryRwsem {
         /// Threads

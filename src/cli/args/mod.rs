@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use hammer::{Hammer, HammerArgs};
-pub use record::RecordArgs;
+pub use record::{Collect, RecordArgs};
 pub use report::{By, FilterArgs, FlamegraphArgs, Format, InputArgs, ReportArgs, Sort, Weight};
 
 use crate::model::Nanos;
@@ -35,6 +35,7 @@ Examples:
   lockprof record -- xfs_repair -n /dev/vdb1     record a command
   lockprof record -a -d 10                       record the whole machine for 10 seconds
   lockprof report --by lock                      which locks it waited for
+  lockprof explain mmap_lock                     what a lock protects, what relieves it
   lockprof flamegraph -o waits.svg               where it waited, as a picture
   lockprof doctor                                what is missing on this machine";
 
@@ -47,6 +48,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Draw the waits of a recording as a flame graph (SVG)
     Flamegraph(FlamegraphArgs),
+    /// Say what a lock protects and what relieves it
+    Explain(ExplainArgs),
     /// Print the events of a recording as text
     Script(ScriptArgs),
     /// Record a built-in workload for 5 seconds, report it, draw it
@@ -64,6 +67,14 @@ pub enum Command {
     /// Wait for a byte on a descriptor, then become a command
     #[command(name = EXEC_STUB, hide = true)]
     Exec(ExecArgs),
+}
+
+/// `explain`.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// The lock, as reports name it; all locks are listed without a name
+    #[arg(value_name = "LOCK")]
+    pub name: Vec<String>,
 }
 
 /// `script`.

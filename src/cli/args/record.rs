@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::DEFAULT_RECORDING;
 use crate::model::Nanos;
@@ -17,6 +17,7 @@ Examples:
   lockprof record -- make -j8
   lockprof record -p 4242 -d 30
   lockprof record -a -d 10 -o all.data
+  lockprof record -G /system.slice/postgresql.service -d 30
   lockprof record --svg waits.svg -- fio job.fio
 
 The exit status is the command's own; 125 when lockprof itself fails.")]
@@ -31,6 +32,12 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "command",
           value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Vec<i32>,
+    /// Record this cgroup and those below it: a path from the mount of its hierarchy on
+    #[arg(short = 'G', long, value_name = "PATH", conflicts_with_all = ["all", "pid", "command"])]
+    pub cgroup: Option<String>,
+    /// Record the cgroup of each task, for `report --by cgroup`: 8 bytes a sample
+    #[arg(long)]
+    pub cgroups: bool,
     /// Record only on these CPUs, as 0-3,8
     #[arg(short = 'C', long, value_name = "LIST")]
     pub cpus: Option<String>,
@@ -58,8 +65,12 @@ pub struct RecordArgs {
     #[arg(long, conflicts_with = "no_blame")]
     pub release_stacks: bool,
     /// Sample CPUs and nothing else: shares of `report --by path` without the cost of other events
-    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks"])]
+    #[arg(long, conflicts_with_all = ["no_cpu", "no_spin", "perf_compat", "release_stacks", "collect"])]
     pub cpu_only: bool,
+    /// Record more: mmap-lock proves whose mmap_lock an rwsem is, for a few per cent of the throughput
+    /// of what locks it; mmap-lock-holds tells how long it is held, for half of it
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    pub collect: Vec<Collect>,
     /// Leave spinlocks out
     #[arg(long)]
     pub no_spin: bool,
@@ -75,6 +86,15 @@ pub struct RecordArgs {
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// `--collect`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Collect {
+    /// One of 1,000 uses of an mmap_lock
+    MmapLock,
+    /// Every use of an mmap_lock
+    MmapLockHolds,
 }
 
 impl RecordArgs {

@@ -43,6 +43,9 @@ pub struct FilterArgs {
     /// Only these threads
     #[arg(long, value_name = "TID", value_delimiter = ',')]
     pub tid: Vec<i32>,
+    /// Only tasks of this cgroup and of those below it, as /system.slice
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
     /// Only waits of at least this length: 10us, 1ms
     #[arg(long, value_name = "TIME")]
     pub min_wait: Option<Nanos>,
@@ -52,8 +55,11 @@ pub struct FilterArgs {
 }
 
 /// What perf's own computation cannot be narrowed by.
-const FILTERS: [&str; 9] =
-    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "min_wait", "time"];
+const FILTERS: [&str; 10] =
+    ["stacks", "lock_type", "caller", "lock", "comm", "pid", "tid", "cgroup", "min_wait", "time"];
+
+/// What says nothing of readers and writers.
+const NOT_OF_READERS_AND_WRITERS: [&str; 4] = ["blame", "tree", "raw", "perf_compat"];
 
 /// What a call tree has not.
 const NOT_OF_TREES: [&str; 6] = ["by", "sort", "top", "stacks", "raw", "perf_compat"];
@@ -66,6 +72,7 @@ Examples:
   lockprof report --by lock --lock-type rwsem     which rwsems
   lockprof report --by task --min-wait 1ms        who waited long
   lockprof report --blame --lock mmap_lock        who let them wait for it
+  lockprof report --by lock --rw                  readers behind writers, writers behind readers
   lockprof report --by path                       where CPU time goes: spinning, waking, working
   lockprof report --tree                          the call tree of lock code, as perf shows it
   lockprof report --time 2s..5s --stacks          full stacks of a part of it
@@ -92,6 +99,9 @@ pub struct ReportArgs {
     /// Show the full stacks of each row, with their shares
     #[arg(long)]
     pub stacks: bool,
+    /// Show below the table who waits behind whom: readers, writers, queued writers; and convoys
+    #[arg(long, conflicts_with_all = NOT_OF_READERS_AND_WRITERS)]
+    pub rw: bool,
     /// With --by path: samples as taken, not moved from where interrupts went on to where they were off
     #[arg(long)]
     pub raw: bool,
@@ -154,6 +164,8 @@ pub enum By {
     Lock,
     /// Task
     Task,
+    /// Cgroup, in recordings of record --cgroups or -G
+    Cgroup,
     /// Who let others wait, and where
     Releaser,
     /// Lock path of the CPU samples: what share of the CPU time spins, wakes, works
@@ -233,6 +245,7 @@ impl FilterArgs {
             comm: self.comm.clone(),
             pid: self.pid.clone(),
             tid: self.tid.clone(),
+            cgroup: self.cgroup.clone(),
             min_wait: self.min_wait.unwrap_or_default(),
             time: self.time,
         }
@@ -297,6 +310,7 @@ impl From<By> for GroupBy {
             By::Site => GroupBy::Site,
             By::Lock => GroupBy::Lock,
             By::Task => GroupBy::Task,
+            By::Cgroup => GroupBy::Cgroup,
             By::Releaser => GroupBy::Releaser,
             // Paths are of CPU time, not of waits, and have a report of their own.
             By::Path => GroupBy::default(),

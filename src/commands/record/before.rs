@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lockprof_collectors::floor;
 use lockprof_collectors::perf::plan::Lane;
 use lockprof_collectors::perf::session::Session;
+use lockprof_collectors::procfs::cgroup::{self, Hierarchy};
 use lockprof_collectors::procfs::sysctl::Sysctls;
 use lockprof_collectors::procfs::tracefs::TracefsError;
 use lockprof_collectors::procfs::{kallsyms, modules, task};
@@ -43,13 +44,19 @@ pub(super) fn origin(
             .into_iter()
             .collect(),
         settings: Some(Settings {
-            notes: [plan.notes.clone(), notes].concat(),
+            notes: [plan.notes.clone(), notes, unsupported(session)].concat(),
             floor_ns: floor,
             own_ring: own_ring(session),
             ..settings(plan, workload)
         }),
         ..Origin::default()
     }
+}
+
+/// What this kernel does not know and was recorded without, as notes.
+fn unsupported(session: &Session) -> Vec<String> {
+    let words = session.unsupported().iter();
+    words.map(|what| format!("this kernel does not record {what}")).collect()
 }
 
 /// The formats of all tracepoints, as TRACING_DATA.
@@ -74,8 +81,10 @@ pub(super) fn records(plan: &RecordPlan, origin: &Origin, mappings: &mut Mapping
     let pids = match &plan.target {
         Target::Command(_) => Vec::new(),
         Target::Processes(pids) => pids.clone(),
+        Target::Cgroup(_) => members(plan),
         Target::System => task::processes().unwrap_or_default(),
     };
+    cgroups(origin, &mut records);
     for &pid in &pids {
         for tid in task::threads(pid).unwrap_or_default() {
             // A thread that has ended meanwhile has no name and needs none.
@@ -87,6 +96,31 @@ pub(super) fn records(plan: &RecordPlan, origin: &Origin, mappings: &mut Mapping
     let mut bytes = records.take();
     bytes.extend(mappings.existing(&pids));
     bytes
+}
+
+/// Groups told of at the most: a machine with more has names for these.
+const CGROUPS_TOLD: usize = 1 << 15;
+
+/// Processes of the cgroup that is the target, and of those below it.
+fn members(plan: &RecordPlan) -> Vec<i32> {
+    let (Ok(hierarchy), Some(directory)) = (Hierarchy::find(), &plan.cgroup) else {
+        return Vec::new();
+    };
+    let groups = hierarchy.groups(directory, CGROUPS_TOLD);
+    let directories = groups.iter().filter_map(|group| hierarchy.directory_of(group));
+    directories.flat_map(|directory| cgroup::processes(&directory)).collect()
+}
+
+/// The paths of all cgroups, where samples have their ids.
+fn cgroups(origin: &Origin, records: &mut Synthesizer) {
+    if !origin.has_cgroups() {
+        return;
+    }
+    // Without a hierarchy samples carry ids that have no path.
+    let Ok(hierarchy) = Hierarchy::find() else { return };
+    for group in hierarchy.groups(hierarchy.root(), CGROUPS_TOLD) {
+        records.cgroup(group.id, &group.path);
+    }
 }
 
 fn events(session: &Session) -> Vec<EventDesc> {
@@ -136,6 +170,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
             pid: workload.map_or(0, Workload::pid),
         },
         Target::Processes(pids) => RecordedTarget::Processes { pids: pids.clone() },
+        Target::Cgroup(path) => RecordedTarget::Cgroup { path: path.clone() },
         Target::System => RecordedTarget::System,
     };
     let sysctls = Sysctls::read();

@@ -183,7 +183,7 @@ fn meanwhile_held<T>(
 /// Starts recording, where neither an exec nor attaching did. Gives the moment from which on every CPU
 /// records every event; where that is not known, the beginning of time.
 fn enable(session: &Session, plan: &RecordPlan) -> Result<Timestamp, Failure> {
-    if !plan.everything() {
+    if !plan.everything() && plan.cgroup.is_none() {
         session.enable_everywhere().map_err(summary::explain_session)?;
         return Ok(Timestamp(0));
     }

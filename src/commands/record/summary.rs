@@ -36,8 +36,8 @@ pub(super) fn print(args: &RecordArgs, outcome: &Outcome) -> Result<(), Failure>
     let mut text = Vec::new();
     let (width, color) = output::of_stderr();
     let file = output::file_argument(&args.output);
-    Table { width, color, next: next(&file), file, phases: false }
-        .render(&outcome.report, &mut text)?;
+    let next = next(&file);
+    Table { width, color, next, file, ..Table::default() }.render(&outcome.report, &mut text)?;
     messages::block(&String::from_utf8_lossy(&text));
     Ok(())
 }

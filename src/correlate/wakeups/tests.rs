@@ -23,6 +23,7 @@ fn wait(begin: u64, end: u64) -> Wait {
         end: Timestamp(end),
         nested: Nanos::ZERO,
         spun: Nanos::ZERO,
+        writer_ahead: None,
         outcome: Outcome::Acquired,
         kernel_stack: StackId(2),
         user_stack: StackId::EMPTY,

@@ -5,14 +5,18 @@
 //! before it is claimed. None is better than a weak one. Sentences are made in `render`.
 
 mod heap_growth;
+mod holders;
 mod lost_waits;
 mod one_releaser;
+mod queued_writer;
 mod short_waits;
 mod unseen_spin;
 
 pub use heap_growth::HeapGrowth;
+pub use holders::{HolderAsleep, HolderWithoutCpu};
 pub use lost_waits::LostWaits;
 pub use one_releaser::OneReleaser;
+pub use queued_writer::QueuedWriter;
 pub use short_waits::ShortWaits;
 pub use unseen_spin::UnseenSpin;
 
@@ -34,17 +38,23 @@ const LITTLE: f64 = 0.01;
 pub enum Finding {
     LostWaits(LostWaits),
     ShortWaits(ShortWaits),
+    HolderWithoutCpu(HolderWithoutCpu),
+    HolderAsleep(HolderAsleep),
     OneReleaser(OneReleaser),
     HeapGrowth(HeapGrowth),
+    QueuedWriter(QueuedWriter),
     UnseenSpin(UnseenSpin),
 }
 
 /// What must be known before anything else comes first.
-const CHECKS: [fn(&Report) -> Option<Finding>; 5] = [
+const CHECKS: [fn(&Report) -> Option<Finding>; 8] = [
     |report| LostWaits::check(report).map(Finding::LostWaits),
     |report| ShortWaits::check(report).map(Finding::ShortWaits),
+    |report| HolderWithoutCpu::check(report).map(Finding::HolderWithoutCpu),
+    |report| HolderAsleep::check(report).map(Finding::HolderAsleep),
     |report| OneReleaser::check(report).map(Finding::OneReleaser),
     |report| HeapGrowth::check(report).map(Finding::HeapGrowth),
+    |report| QueuedWriter::check(report).map(Finding::QueuedWriter),
     |report| UnseenSpin::check(report).map(Finding::UnseenSpin),
 ];
 

@@ -26,8 +26,12 @@ fn kernel(refuse: impl Fn(&Syscall<'_>) -> Option<i32> + 'static) -> Log {
         }
         let mut log = written.borrow_mut();
         match call {
-            Syscall::Open { attr, pid, cpu } => {
-                let whose = if pid == own_pid() { "own".to_owned() } else { pid.to_string() };
+            Syscall::Open { attr, pid, cpu, cgroup } => {
+                let whose = match pid {
+                    _ if cgroup => "cgroup".to_owned(),
+                    pid if pid == own_pid() => "own".to_owned(),
+                    pid => pid.to_string(),
+                };
                 log.push(format!("open {} {whose} {cpu}", attr.config));
                 let fd = any_fd();
                 opened.insert(fd as RawFd, attr.config);
@@ -131,6 +135,23 @@ fn events_that_are_attached_count_from_the_start_because_enabling_may_miss_a_chi
 }
 
 #[test]
+fn events_of_a_cgroup_are_opened_on_its_directory_for_each_cpu() {
+    let log = kernel(|_| None);
+    let directory = std::env::temp_dir();
+    let scope = |directory| Scope::Cgroup { directory, cpus: vec![0, 1] };
+    let session = Session::open(&plan(scope(directory.clone()))).unwrap();
+    assert_eq!(session.instances(), 4);
+    let calls = log.borrow().clone();
+    let opened: Vec<_> = calls.iter().filter(|call| call.contains("cgroup")).collect();
+    assert_eq!(
+        opened,
+        ["open 41 cgroup 0", "open 41 cgroup 1", "open 42 cgroup 0", "open 42 cgroup 1"]
+    );
+    let error = Session::open(&plan(scope(directory.join("lockprof-none")))).unwrap_err();
+    assert!(error.to_string().contains("lockprof-none failed: No such file"), "{error}");
+}
+
+#[test]
 fn tasks_that_are_gone_are_passed_over_and_none_left_is_an_error() {
     let gone = |pid| {
         move |call: &Syscall<'_>| match call {
@@ -197,4 +218,67 @@ fn what_was_held_comes_with_the_next_round() {
     assert_eq!(session.drain(&mut round), 4);
     assert_eq!(session.drain(&mut round), 0);
     assert_eq!(round, b"before held");
+}
+
+/// As [`tasks`], with a third event that counts everything into rings of its own.
+fn tasks_and_all() -> Plan {
+    let mut plan = tasks(&[7]);
+    let mut all = EventSpec::new("e:f", event_type::TRACEPOINT, 43).everywhere();
+    all.lane = Lane::Flood;
+    plan.events.push(all);
+    plan
+}
+
+fn opens(log: &Log, config: u64) -> Vec<String> {
+    let opens = format!("open {config} ");
+    let log = log.borrow();
+    log.iter().filter_map(|call| call.strip_prefix(&opens)).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_counts_everything_is_opened_once_a_cpu_and_enabled_by_hand() {
+    let log = kernel(|_| None);
+    let session = Session::open(&tasks_and_all()).unwrap();
+    // The probe on ourselves comes first.
+    assert_eq!(opens(&log, 43), ["own -1", "-1 0", "-1 1"]);
+    assert_eq!(opens(&log, 41), ["own -1", "7 0", "7 1"]);
+    assert!(!session.narrowed());
+    log.borrow_mut().clear();
+    session.enable_everywhere().unwrap();
+    assert_eq!(*log.borrow(), ["enable", "enable"]);
+}
+
+#[test]
+fn without_the_right_to_count_everything_the_tasks_are_counted() {
+    let log = kernel(|call| match call {
+        Syscall::Open { pid: ANY, .. } => Some(libc::EACCES),
+        _ => None,
+    });
+    let session = Session::open(&tasks_and_all()).unwrap();
+    assert!(session.narrowed());
+    assert_eq!(opens(&log, 43), ["own -1", "7 0", "7 1"]);
+    assert!(session.events()[2].attr.has(flag::INHERIT | flag::ENABLE_ON_EXEC));
+    log.borrow_mut().clear();
+    session.enable_everywhere().unwrap();
+    assert!(log.borrow().is_empty(), "an exec enables them");
+}
+
+#[test]
+fn a_flood_has_rings_of_its_own_and_is_stopped_when_they_are_full_again_and_again() {
+    let log = kernel(|_| None);
+    let mut session = Session::open(&tasks_and_all()).unwrap();
+    assert_eq!(log.borrow().iter().filter(|call| *call == "map").count(), 4);
+    assert_eq!(session.cpus().collect::<Vec<_>>(), [0, 1]);
+    let ids = session.ids()[2].clone();
+    let page = rustix::param::page_size();
+    let full = |session: &mut Session| {
+        session.drain(&mut Vec::new());
+        session.flood.drained(page, page);
+        session.stop_flood().unwrap()
+    };
+    log.borrow_mut().clear();
+    assert_eq!([full(&mut session), full(&mut session)], [[0; 0]; 2]);
+    assert_eq!(full(&mut session), ids);
+    assert_eq!(*log.borrow(), ["disable", "disable"], "nothing else is stopped");
+    assert_eq!(full(&mut session), [0; 0]);
 }

@@ -1,0 +1,75 @@
+//! Names for the locks of cells: what lies between the tables of ids and [`LockNames`].
+//!
+//! In: the tables and the books. Out: the name of the lock that a cell's waits were for. What a call
+//! path claims is looked up once for each distinct stack.
+
+use std::cell::RefCell;
+
+use hashbrown::HashMap;
+
+use super::build::{Sources, caller};
+use super::call_path::CallPath;
+use super::catalogue::{self, Claim};
+use super::lock_name::{Evidence, LockNames, Named};
+use crate::analyse::{CellKey, StackKey, TaskKey};
+use crate::model::{Context, LockAddr, LockType, Mode, Stat};
+
+type Claims = HashMap<(StackKey, LockType), Claim>;
+
+/// Names of the locks of one report.
+#[derive(Debug)]
+pub(super) struct Namer {
+    names: LockNames,
+    claims: RefCell<Claims>,
+}
+
+impl Namer {
+    /// Learns from all waits of the recording, whatever the query filters.
+    pub(super) fn learn(sources: &Sources<'_>) -> Namer {
+        let claims = RefCell::default();
+        let waits = sources.tables.waits();
+        let evidence = waits.map(|(key, _)| evidence(sources, &claims, key));
+        let release = &sources.origin.host.release;
+        let names = LockNames::learn(evidence, sources.spaces, release);
+        Namer { names, claims }
+    }
+
+    /// The lock that the waits of `key` were for.
+    pub(super) fn name(&self, sources: &Sources<'_>, key: &CellKey) -> Named {
+        let evidence = evidence(sources, &self.claims, key);
+        self.names.name(&evidence, sources.kernel)
+    }
+
+    /// How long a lock was held in this mode, where that was recorded. An `mm_struct` is used again:
+    /// `others` are the processes that its lock belonged to at other times.
+    pub(super) fn hold(
+        &self,
+        sources: &Sources<'_>,
+        lock: LockAddr,
+        mode: Mode,
+        others: &[i32],
+    ) -> Option<Stat> {
+        let mm = self.names.mm_of(lock)?;
+        sources.spaces.holds(mm, mode, |pid| !others.contains(&pid))
+    }
+}
+
+fn evidence<'a>(sources: &Sources<'a>, claims: &RefCell<Claims>, key: &CellKey) -> Evidence<'a> {
+    let find = || {
+        let Sources { kernel, stacks, attribution, .. } = sources;
+        catalogue::claim(key.lock_type, &CallPath::of(key.kernel, kernel, stacks, attribution))
+    };
+    let claim = *claims.borrow_mut().entry((key.kernel, key.lock_type)).or_insert_with(find);
+    let pid = match key.task {
+        TaskKey::Task(task) if key.context == Context::Task => sources.tasks.info(task).pid,
+        _ => 0,
+    };
+    Evidence {
+        lock: key.lock,
+        lock_type: key.lock_type,
+        caller: caller(sources, key),
+        claim,
+        pid,
+        seen: sources.tables.seen(key),
+    }
+}
