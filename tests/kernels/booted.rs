@@ -4,11 +4,10 @@
 //! these `boot` (how it went), `steps` (name, exit status, seconds), `*.data`, `report-*.out` (what
 //! `lockprof report` said in the guest). Out: [`Booted`].
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -28,7 +27,7 @@ pub(crate) struct Booted {
     /// How long it took, or why it is not there.
     pub(crate) seconds: Result<f64, String>,
     pub(crate) steps: Vec<Step>,
-    read: RefCell<BTreeMap<String, Rc<Recorded>>>,
+    read: Mutex<BTreeMap<String, Arc<Recorded>>>,
 }
 
 impl Booted {
@@ -40,7 +39,7 @@ impl Booted {
             fault: Fault::None,
             seconds: seconds(folder),
             steps: steps.lines().filter_map(step).collect(),
-            read: RefCell::default(),
+            read: Mutex::default(),
         }
     }
 
@@ -55,13 +54,14 @@ impl Booted {
     }
 
     /// A recording, read once.
-    pub(crate) fn recorded(&self, name: &str) -> Result<Rc<Recorded>, String> {
-        if let Some(read) = self.read.borrow().get(name) {
-            return Ok(Rc::clone(read));
+    pub(crate) fn recorded(&self, name: &str) -> Result<Arc<Recorded>, String> {
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = known.get(name) {
+            return Ok(Arc::clone(read));
         }
         let file = self.folder.join(format!("{name}.data"));
-        let read = Rc::new(Recorded::read(&file, self.fault)?);
-        self.read.borrow_mut().insert(name.to_owned(), Rc::clone(&read));
+        let read = Arc::new(Recorded::read(&file, self.fault)?);
+        known.insert(name.to_owned(), Arc::clone(&read));
         Ok(read)
     }
 

@@ -23,6 +23,7 @@ mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use booted::Booted;
 use checks::{CHECKS, Check};
@@ -98,35 +99,49 @@ fn kernels(folder: &Path) -> (Vec<Kernel>, Vec<String>) {
     (kernels, skipped)
 }
 
+/// What is made of each kernel, on a thread each.
+fn side_by_side<T: Send>(kernels: &[Kernel], make: impl Fn(&Kernel) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let make = &make;
+        let threads: Vec<_> = kernels.iter().map(|k| scope.spawn(move || make(k))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
 fn matrix(kernels: &[Kernel], mut skipped: Vec<String>) -> Matrix {
     let guests = kernels.iter().flat_map(|kernel| [&kernel.events, &kernel.spin]);
     skipped.extend(guests.filter_map(|guest| guest.as_ref().err().cloned()));
-    let mut lines: Vec<(String, Vec<Cell>)> = CHECKS
-        .iter()
-        .map(|check| (check.name.to_owned(), kernels.iter().map(|k| k.cell(check)).collect()))
-        .collect();
-    for (guest, name) in [("events", "4 CPUs: boot and all commands"), ("spin", "8 CPUs: the same")]
-    {
-        lines.push((name.to_owned(), kernels.iter().map(|kernel| kernel.seconds(guest)).collect()));
-    }
     let columns = kernels.iter().map(|kernel| kernel.version.clone()).collect();
+    let mut names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+    names.extend(["4 CPUs: boot and all commands", "8 CPUs: the same"]);
+    let mut lines: Vec<(String, Vec<Cell>)> =
+        names.into_iter().map(|name| (name.to_owned(), Vec::new())).collect();
+    let column = |kernel: &Kernel| -> Vec<Cell> {
+        let cells = CHECKS.iter().map(|check| kernel.cell(check));
+        cells.chain(["events", "spin"].map(|guest| kernel.seconds(guest))).collect()
+    };
+    for column in side_by_side(kernels, column) {
+        lines.iter_mut().zip(column).for_each(|((_, cells), cell)| cells.push(cell));
+    }
     Matrix { columns, lines, skipped }
 }
 
 /// Checks that hold although something is broken that they are there to notice.
 fn blind(kernels: &[Kernel]) -> Vec<String> {
+    side_by_side(kernels, blind_for).concat()
+}
+
+fn blind_for(kernel: &Kernel) -> Vec<String> {
+    let Ok(guest) = &kernel.events else { return Vec::new() };
     let mut blind = Vec::new();
-    for kernel in kernels {
-        let Ok(guest) = &kernel.events else { continue };
-        for (fault, names) in fault::NOTICED {
-            let broken = guest.with(fault);
-            let checks = CHECKS.iter().filter(|check| names.contains(&check.name));
-            let checks = checks.filter(|check| (check.run)(kernel.expected, guest).is_ok());
-            for check in checks.filter(|check| (check.applies)(kernel.expected)) {
-                if let Ok(word) = (check.run)(kernel.expected, &broken) {
-                    let version = &kernel.version;
-                    blind.push(format!("{version}: {}: ok {word} with {fault:?}", check.name));
-                }
+    for (fault, names) in fault::NOTICED {
+        let broken = guest.with(fault);
+        let checks = CHECKS.iter().filter(|check| names.contains(&check.name));
+        let checks = checks.filter(|check| (check.applies)(kernel.expected));
+        for check in checks.filter(|check| (check.run)(kernel.expected, guest).is_ok()) {
+            if let Ok(word) = (check.run)(kernel.expected, &broken) {
+                let version = &kernel.version;
+                blind.push(format!("{version}: {}: ok {word} with {fault:?}", check.name));
             }
         }
     }

@@ -79,8 +79,12 @@ else
             skip "$version" "$(tail -n 1 "$results/$version/fetch.err")"
             continue
         fi
-        for guest in "${guests[@]}"; do boot "$version" "$kernel" "$guest" & done
-        wait
+        # The emulator takes one real CPU a guest.
+        for guest in "${guests[@]}"; do
+            while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+            boot "$version" "$kernel" "$guest" &
+        done
     done
+    wait
 fi
 LOCKPROF_KERNELS=$results cargo test --quiet --test kernels -- --nocapture real_kernels

@@ -11,7 +11,7 @@ use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, LockType, Query, WaitStat};
 use lockprof::pipeline::Pipeline;
-use lockprof::recording::Origin;
+use lockprof::recording::{Origin, RecordedTarget, Settings};
 use lockprof::report::{Report, Row};
 use lockprof::source::{At, Round, Synthetic};
 use lockprof_collectors::perf::attr::flag;
@@ -62,6 +62,8 @@ pub(crate) struct Reading {
     pub(crate) contention: bool,
     pub(crate) releases: bool,
     pub(crate) ends: bool,
+    /// The process whose threads were attached to; `None`: everything was recorded.
+    pub(crate) attached: Option<i32>,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
     pub(crate) filter: Filter,
@@ -76,6 +78,7 @@ impl Default for Reading {
             contention: true,
             releases: false,
             ends: true,
+            attached: None,
             kallsyms: "",
             detail: Detail::default(),
             filter: Filter::default(),
@@ -91,6 +94,10 @@ impl Reading {
 
     pub(crate) fn origin(&self) -> Origin {
         let mut origin = Synthetic::new().origin();
+        origin.settings = self.attached.map(|pid| Settings {
+            target: RecordedTarget::Processes { pids: vec![pid] },
+            ..Settings::default()
+        });
         if self.switches {
             origin.events[0].attr.flags |= flag::CONTEXT_SWITCH;
         }
