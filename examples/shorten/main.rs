@@ -1,13 +1,14 @@
 //! Shortens a recording for a bug report or a test: what was recorded up to a moment stays.
 //!
 //! ```text
-//! cargo run --example shorten -- IN OUT BYTES
+//! cargo run --example shorten -- IN OUT BYTES [MS]
 //! ```
 //!
 //! In: a finished perf.data of perf or lockprof. Out: the same file with the oldest records, about
 //! BYTES of them, as if recording had been stopped earlier. A moment is chosen, not a place in the
 //! file: there the rings of all CPUs stand one behind the other. Records without a time (what the
-//! recorder wrote itself) all stay. The symbols that lockprof stores are cut down to those that the
+//! recorder wrote itself) all stay. With MS, samples and switches of the first MS milliseconds go too:
+//! names and maps of tasks stay. The symbols that lockprof stores are cut down to those that the
 //! records need (`symbols.rs`). Sections move up; nothing else changes.
 
 mod symbols;
@@ -19,7 +20,7 @@ use std::ops::Range;
 use lockprof::decode::Stamps;
 use lockprof::model::Timestamp;
 use lockprof::recording::Reader;
-use lockprof_collectors::perf::record::RecordHeader;
+use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 /// Where the file header says where attrs and records stand, and its feature bits.
 const ATTRS: usize = 24;
@@ -28,21 +29,23 @@ const FEATURES: Range<usize> = 72..104;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [from, to, bytes] = arguments.as_slice() else {
-        return Err("usage: shorten IN OUT BYTES".into());
+    let (from, to, bytes, skipped) = match arguments.as_slice() {
+        [from, to, bytes] => (from, to, bytes, 0),
+        [from, to, bytes, ms] => (from, to, bytes, ms.parse()?),
+        _ => return Err("usage: shorten IN OUT BYTES [MS]".into()),
     };
     let file = fs::read(from)?;
-    let short = shorten(&file, bytes.parse()?)?;
+    let short = shorten(&file, bytes.parse()?, skipped)?;
     fs::write(to, &short)?;
     println!("{to}: {} of {} bytes", short.len(), file.len());
     Ok(())
 }
 
-fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
+fn shorten(file: &[u8], most: usize, skipped: u64) -> Result<Vec<u8>, Box<dyn Error>> {
     let reader = Reader::new(std::io::Cursor::new(file))?;
     let data = reader.data().start as usize..reader.data().end as usize;
     let stamps = Stamps::new(&reader.origin().events)?;
-    let records = records(file, data.clone(), &stamps)?;
+    let records = without_first(records(file, data.clone(), &stamps)?, skipped);
     let last = last_moment(&records, most);
     let kept = records.iter().filter(|record| record.time <= last);
     let kept: Vec<u8> = kept.flat_map(|record| &file[record.at.clone()]).copied().collect();
@@ -56,7 +59,18 @@ fn shorten(file: &[u8], most: usize) -> Result<Vec<u8>, Box<dyn Error>> {
 /// When a record happened, and where it stands in the file.
 struct Record {
     time: Timestamp,
+    kind: u32,
     at: Range<usize>,
+}
+
+/// Leaves out what happened in the first `ms` milliseconds, but for what says who is who.
+fn without_first(mut records: Vec<Record>, ms: u64) -> Vec<Record> {
+    let happened = [kind::SAMPLE, kind::SWITCH, kind::SWITCH_CPU_WIDE];
+    let happened = |record: &Record| happened.contains(&record.kind);
+    let first = records.iter().filter(|record| happened(record)).map(|record| record.time).min();
+    let from = Timestamp(first.unwrap_or_default().0 + ms * 1_000_000);
+    records.retain(|record| record.time >= from || !happened(record));
+    records
 }
 
 fn records(
@@ -71,7 +85,8 @@ fn records(
         let end = at + usize::from(header.size);
         let record = file.get(at..end).filter(|record| record.len() >= 8);
         let record = record.ok_or_else(|| format!("the record at {at} has no good size"))?;
-        records.push(Record { time: stamps.time(header, record), at: at..end });
+        let time = stamps.time(header, record);
+        records.push(Record { time, kind: header.kind, at: at..end });
         at = end;
     }
     Ok(records)

@@ -22,14 +22,18 @@ mkfs.xfs -q -c options=/usr/share/xfsprogs/mkfs/lts_5.10.conf "$disks/xfs" 2>"$o
 
 disk() { printf -- '-drive if=none,id=%s,file=%s,format=raw,cache=unsafe -device virtio-blk-pci,drive=%s,serial=%s ' "$1" "$disks/$1" "$1" "$1"; }
 
+# What the emulator got of the real CPUs, in seconds: user, system, by the clock.
+TIMEFORMAT='%U %S %R'
+
 # -cpu max says that it is a hypervisor's, and then kernels take the queued spinlocks out of use.
 # shellcheck disable=SC2046 # words
-timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg,thread=single -cpu max,-hypervisor \
-    -smp "$cpus" -m 2G -machine q35 -nodefaults -no-user-config -display none -no-reboot -serial stdio \
-    -kernel "$kernel/boot/vmlinuz-$release" -initrd "$initramfs" \
-    -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off maxcpus=1" \
-    $(disk out) $(disk xfs) </dev/null >"$out/console" 2>"$out/qemu.err" &&
-    status=0 || status=$?
+{
+    time timeout --kill-after=5 "$limit" qemu-system-x86_64 -accel tcg,thread=single \
+        -cpu max,-hypervisor -smp "$cpus" -m 2G -machine q35 -nodefaults -no-user-config -display none \
+        -no-reboot -serial stdio -kernel "$kernel/boot/vmlinuz-$release" -initrd "$initramfs" \
+        -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off maxcpus=1" \
+        $(disk out) $(disk xfs) </dev/null >"$out/console" 2>"$out/qemu.err"
+} 2>"$out/cpu" && status=0 || status=$?
 
 tar -C "$out" -xf "$disks/out" 2>/dev/null || true
 if [ -e "$out/dmesg" ]; then

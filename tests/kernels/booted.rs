@@ -1,7 +1,7 @@
 //! What came back from the guests of one kernel.
 //!
 //! In: the folder that `run.sh` left, `VERSION/` with `skipped` or with `events/` and `spin/`; in each of
-//! these `boot` (how it went), `steps` (name, exit status, seconds), `*.data`, `report-*.out` (what
+//! these `boot` (how it went), `cpu` (what the emulator had), `steps` (name, exit status, seconds), `*.data`, `report-*.out` (what
 //! `lockprof report` said in the guest). Out: [`Booted`].
 
 use std::collections::BTreeMap;
@@ -74,6 +74,15 @@ impl Booted {
         let mut names: Vec<String> = data.filter_map(stem).collect();
         names.sort();
         names
+    }
+
+    /// How much of a real CPU the emulator had.
+    pub(crate) fn cpu_share(&self) -> Option<f64> {
+        let text = self.text("cpu").ok()?;
+        let times: Vec<f64> =
+            text.split_whitespace().filter_map(|time| time.parse().ok()).collect();
+        let [user, system, clock] = times[..] else { return None };
+        Some((user + system) / clock)
     }
 
     /// JSON that a step printed.

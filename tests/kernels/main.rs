@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use booted::Booted;
-use checks::{CHECKS, Check};
+use checks::{CHECKS, Check, Wrong};
 use expected::Expected;
 use lockprof::render::{Renderer, Table};
 use lockprof::report::Report;
@@ -74,7 +74,9 @@ impl Kernel {
 
     fn seconds(&self, guest: &str) -> Cell {
         match self.guest(guest).map(|guest| guest.seconds.clone()) {
-            Ok(seconds) => Cell::Said(seconds.map(|seconds| format!("{seconds:.0} s"))),
+            Ok(seconds) => {
+                Cell::Said(seconds.map(|seconds| format!("{seconds:.0} s")).map_err(Wrong::Failed))
+            }
             Err(_) => Cell::Skipped,
         }
     }

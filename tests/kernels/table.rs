@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::checks::Said;
+use crate::checks::{Said, Wrong};
 
 /// What stands where a line and a column meet.
 pub(crate) enum Cell {
@@ -21,9 +21,9 @@ impl Cell {
     fn text(&self) -> String {
         match self {
             Cell::Said(Ok(word)) => format!("ok {word}"),
-            Cell::Said(Err(_)) => "FAILED".into(),
+            Cell::Said(Err(Wrong::Failed(_))) => "FAILED".into(),
             Cell::NotHere => "-".into(),
-            Cell::Skipped => "SKIPPED".into(),
+            Cell::Skipped | Cell::Said(Err(Wrong::NotTold(_))) => "SKIPPED".into(),
         }
     }
 }
@@ -41,20 +41,37 @@ pub(crate) struct Matrix {
 impl Matrix {
     /// The checks that failed, with their kernels.
     pub(crate) fn failures(&self) -> Vec<String> {
-        let mut failures = Vec::new();
+        self.wrong(|wrong| match wrong {
+            Wrong::Failed(why) => Some(why),
+            Wrong::NotTold(_) => None,
+        })
+    }
+
+    /// The checks that could not be told, with their kernels.
+    fn not_told(&self) -> Vec<String> {
+        self.wrong(|wrong| match wrong {
+            Wrong::Failed(_) => None,
+            Wrong::NotTold(why) => Some(why),
+        })
+    }
+
+    fn wrong(&self, wanted: impl Fn(&Wrong) -> Option<&String>) -> Vec<String> {
+        let mut found = Vec::new();
         for (check, cells) in &self.lines {
             for (kernel, cell) in self.columns.iter().zip(cells) {
-                if let Cell::Said(Err(why)) = cell {
-                    failures.push(format!("{kernel}: {check}: {why}"));
+                if let Cell::Said(Err(wrong)) = cell {
+                    let why = wanted(wrong).map(|why| format!("{kernel}: {check}: {why}"));
+                    found.extend(why);
                 }
             }
         }
-        failures
+        found
     }
 }
 
 impl Display for Matrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let not_told = self.not_told();
         let first = self.lines.iter().map(|(check, _)| check.len()).max().unwrap_or(0);
         let cells: Vec<Vec<String>> = self.lines.iter().map(|(_, cells)| texts(cells)).collect();
         let width = |column: usize| {
@@ -73,7 +90,10 @@ impl Display for Matrix {
             }
             writeln!(f)?;
         }
-        self.skipped.iter().try_for_each(|why| writeln!(f, "SKIPPED {why}"))?;
+        let skipped = self.skipped.iter().chain(&not_told);
+        for why in skipped {
+            writeln!(f, "SKIPPED {why}")?;
+        }
         self.failures().iter().try_for_each(|why| writeln!(f, "FAILED {why}"))
     }
 }
