@@ -14,7 +14,7 @@ use lockprof::pipeline::Pipeline;
 use lockprof::recording::{Origin, RecordedTarget, Settings};
 use lockprof::report::{Report, Row};
 use lockprof::source::{At, Round, Synthetic};
-use lockprof_collectors::perf::attr::flag;
+use lockprof_collectors::perf::attr::{flag, sample};
 
 /// Flags of `contention_begin`.
 pub(crate) const SEM: u32 = 0;
@@ -64,6 +64,10 @@ pub(crate) struct Reading {
     pub(crate) ends: bool,
     /// The process whose threads were attached to; `None`: everything was recorded.
     pub(crate) attached: Option<i32>,
+    /// Samples say in which cgroup they were taken.
+    pub(crate) cgroups: bool,
+    /// Wakings and switches come through rings of their own.
+    pub(crate) own_rings: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
     pub(crate) filter: Filter,
@@ -79,6 +83,8 @@ impl Default for Reading {
             releases: false,
             ends: true,
             attached: None,
+            cgroups: false,
+            own_rings: false,
             kallsyms: "",
             detail: Detail::default(),
             filter: Filter::default(),
@@ -109,6 +115,15 @@ impl Reading {
         }
         if self.releases {
             origin.events.push(Synthetic::release_event());
+        }
+        if self.cgroups {
+            let events = origin.events.iter_mut();
+            events.for_each(|event| event.attr.sample_type |= sample::CGROUP);
+        }
+        if self.own_rings {
+            let is_sched = |at: &u32| origin.events[*at as usize].name.starts_with("sched:");
+            let own_ring = (0..origin.events.len() as u32).filter(is_sched).collect();
+            origin.settings.get_or_insert_default().own_ring = own_ring;
         }
         if !self.contention {
             origin.events.retain(|event| !event.name.starts_with("lock:"));
