@@ -49,6 +49,9 @@ pub(super) struct Lives {
     states: RunStates,
     /// `None` where sleeps cannot be told from waits that were traced.
     sleeps: Option<Sleeps>,
+    /// Processes whose threads were attached to. Of the tasks that these switch to and wake, half is heard:
+    /// they have no time of their own here. `None` where everything was recorded.
+    attached: Option<Vec<i32>>,
     departures: HashMap<TaskId, Departure>,
     /// Stretches on their way.
     over: Vec<Stretch>,
@@ -56,12 +59,13 @@ pub(super) struct Lives {
 
 impl Lives {
     /// For a recording that has these records; `None` when it does not say when tasks run.
-    pub(super) fn new(recorded: Recorded) -> Option<Lives> {
+    pub(super) fn new(recorded: Recorded, attached: Option<&[i32]>) -> Option<Lives> {
         recorded.switches.then(|| Lives {
             states: RunStates::new(recorded.switch_ins),
             // Without ends it is not known which sleeps were part of a traced wait.
             sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
                 .then(|| Sleeps::new(recorded.switch_ins)),
+            attached: attached.map(<[i32]>::to_vec),
             departures: HashMap::new(),
             over: Vec::new(),
         })
@@ -70,6 +74,11 @@ impl Lives {
     /// Waits that are known by sleeps alone; `None` where they cannot be.
     pub(super) fn sleeps(&self) -> Option<SleepCounts> {
         self.sleeps.as_ref().map(Sleeps::counts)
+    }
+
+    /// What tasks do between two switches.
+    pub(super) fn states(&self) -> &RunStates {
+        &self.states
     }
 
     /// What tasks did, and what makes waits of it.
@@ -202,6 +211,10 @@ impl Stages {
     fn of_target(&mut self, task: TaskId) -> Option<TaskRef> {
         let named = self.tasks.mention(task, 0, 0);
         let pid = self.tasks.info(named).pid;
+        let attached = self.lives.as_ref().and_then(|lives| lives.attached.as_ref());
+        if attached.is_some_and(|pids| !pids.contains(&pid)) {
+            return None;
+        }
         self.tasks.in_target(task, pid, 0).then(|| self.tasks.refer(task, 0, 0))
     }
 

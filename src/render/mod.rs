@@ -9,7 +9,8 @@ use std::io;
 use crate::report::Report;
 
 mod blame_json;
-mod cells;
+mod block;
+pub(crate) mod cells;
 mod chains;
 mod csv;
 mod doubts;
@@ -21,7 +22,7 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
-mod path_words;
+pub(crate) mod path_words;
 mod paths;
 mod paths_json;
 mod phases;
@@ -37,6 +38,7 @@ mod tree;
 mod trust_json;
 pub mod units;
 
+pub use block::{Block, JsonLine};
 pub use csv::Csv;
 pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;

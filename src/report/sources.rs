@@ -6,11 +6,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::analyse::Tables;
+use hashbrown::HashMap;
+
+use crate::analyse::{CellKey, Tables};
 use crate::attribute::{Attribution, Skid};
 use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
-use crate::model::{Cpu, Timestamp};
+use crate::model::{Cpu, Timestamp, WaitStat};
 use crate::order::OrderFaults;
 use crate::recording::Origin;
 use crate::stacks::Stacks;
@@ -31,6 +33,8 @@ pub struct Sources<'a> {
     pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
+    /// The cells that the question is about, where those are not the tables'.
+    pub part: Option<&'a HashMap<CellKey, WaitStat>>,
     pub counts: Counts,
     pub lost: BTreeMap<Option<Cpu>, u64>,
     pub throttled: u64,
@@ -47,4 +51,13 @@ pub struct Sources<'a> {
     pub sleeps: Option<SleepCounts>,
     pub chains: Option<&'a Chains>,
     pub spaces: &'a AddressSpaces,
+}
+
+impl<'a> Sources<'a> {
+    /// The cells that the question is about, in no order.
+    pub(super) fn waits(&self) -> impl Iterator<Item = (&'a CellKey, &'a WaitStat)> + use<'a> {
+        let tables = self.tables;
+        let whole = self.part.is_none().then(|| tables.waits());
+        self.part.into_iter().flatten().chain(whole.into_iter().flatten())
+    }
 }
