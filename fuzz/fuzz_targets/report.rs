@@ -13,7 +13,12 @@ use lockprof::render::{Csv, Folded, Json, Renderer, Script, Table};
 use lockprof::source::{Replay, Round};
 
 const KALLSYMS: &[u8] = b"ffffffff81000000 T _text\nffffffff81001000 T rwsem_down_write_slowpath\n\
-    ffffffff81002000 T down_write\nffffffff81003000 T do_mprotect_pkey\nffffffff81f00000 T _etext\n";
+    ffffffff81002000 T down_write\nffffffff81003000 T do_mprotect_pkey\nffffffff81004000 T up_write\n\
+    ffffffff81005000 T rwsem_wake\nffffffff81006000 T __schedule\nffffffff81007000 T schedule\n\
+    ffffffff81008000 T futex_do_wait\nffffffff81f00000 T _etext\n";
+
+/// Questions whose answers are made in different ways.
+const QUESTIONS: [GroupBy; 4] = [GroupBy::Site, GroupBy::Lock, GroupBy::Blame, GroupBy::Cgroup];
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut replay) = Replay::from_bytes(bytes.to_vec()) else { return };
@@ -41,11 +46,13 @@ fuzz_target!(|bytes: &[u8]| {
     }
     pipeline.finish();
     stream.finish(&mut take);
-    let report = pipeline.report(&Query { stacks: true, ..Query::default() });
-    assert!(report.trust.counts.balance(), "{:?}", report.trust.counts);
     let formats: [&dyn Renderer; 4] = [&Table::default(), &Json, &Csv, &Folded::default()];
-    for format in formats {
-        format.render(&report, &mut std::io::sink()).expect("a sink takes all");
+    for by in QUESTIONS {
+        let report = pipeline.report(&Query { by, stacks: true, ..Query::default() });
+        assert!(report.trust.counts.balance(), "{:?}", report.trust.counts);
+        for format in formats {
+            format.render(&report, &mut std::io::sink()).expect("a sink takes all");
+        }
     }
     compat.finish().write_table(&mut std::io::sink()).expect("a sink takes all");
 });

@@ -6,8 +6,7 @@
 
 use hashbrown::HashMap;
 
-use super::Stages;
-use super::sink::Sink;
+use super::stages::{Observers, Stages};
 use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
 use crate::correlate::{
     Leaving, LockSleep, Moment, Recorded, RunState, RunStates, SleepCounts, Sleeps, Stretch,
@@ -73,9 +72,14 @@ impl Lives {
         self.sleeps.as_ref().map(Sleeps::counts)
     }
 
-    /// What tasks did.
+    /// What tasks do between two switches.
     pub(super) fn states(&self) -> &RunStates {
         &self.states
+    }
+
+    /// What tasks did, and what makes waits of it.
+    pub(super) fn parts(&mut self) -> (&RunStates, Option<&mut Sleeps>) {
+        (&self.states, self.sleeps.as_mut())
     }
 
     /// LOST: a ring of `cpu` dropped records since then.
@@ -92,6 +96,11 @@ impl Lives {
     fn departure(&self, stretch: &Stretch) -> Option<Departure> {
         let departure = self.departures.get(&stretch.task).copied();
         departure.filter(|known| stretch.from.since(known.time) < SAME_SWITCH)
+    }
+
+    /// The task ended.
+    fn forget(&mut self, task: TaskId) {
+        self.departures.remove(&task);
     }
 
     fn depart(&mut self, task: TaskId, departure: Departure) {
@@ -176,50 +185,22 @@ impl Stages {
     /// The end of a task's life.
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        tables.end_life(task);
-        lives.departures.remove(&task);
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
+        self.tables.end_life(task);
+        self.lives.iter_mut().for_each(|lives| lives.forget(task));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.end(task, &mut |o| sink.take(o));
+        }
     }
 
     /// The end of the recording.
     pub(super) fn lives_end(&mut self) {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.finish(&mut |o| sink.take(o));
+        }
     }
 
     /// The entry of a task that belongs to the target.
@@ -236,24 +217,10 @@ impl Stages {
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
         let lock = departure.and_then(|departure| departure.lock(stretch));
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.stretch(stretch, lock, &mut |o| sink.take(o));
+        }
     }
 
     /// What the stretch was spent on; a wait for a lock of user space is counted on the way.

@@ -411,8 +411,8 @@ pub(super) fn frame(kernel: &Kernel, ip: u64) -> String {
 }
 
 impl Report {
-    /// Sorts rows by the report's key, what nobody is charged with behind, largest first, then by how often (a recording without ends
-    /// has no times), then by words.
+    /// Sorts rows by the report's key, largest first, what nobody is charged with behind them; then by how
+    /// often (a recording without ends has no times), then by words.
     pub(super) fn sort_rows(&mut self) {
         let sort = self.sort;
         self.rows.sort_by(|a, b| {

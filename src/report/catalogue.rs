@@ -2,7 +2,7 @@
 //! protects, what usually relieves it.
 //!
 //! In: the embedded text, one lock a row (its own head says what the columns mean), and the names of
-//! the frames of a wait. Out: [`entry`] for those who look a lock up by name, [`claim`] for those
+//! the frames of a wait. Out: [`entry`] for those who look a lock up by name, `claim` for those
 //! who want to know what a call path says of the lock that is waited for there.
 
 use std::sync::LazyLock;

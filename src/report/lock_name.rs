@@ -227,7 +227,9 @@ impl LockNames {
         else {
             return;
         };
-        for (mm, pid) in spaces.users() {
+        let mut users: Vec<(u64, i32)> = spaces.users().collect();
+        users.sort_unstable();
+        for (mm, pid) in users {
             let key = (LockAddr(mm.saturating_add(offset)), LockKind::Rwsem);
             for life in self.lives.get_mut(&key).into_iter().flatten() {
                 match life.name {

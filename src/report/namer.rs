@@ -27,8 +27,10 @@ impl Namer {
     /// Learns from all waits of the recording, whatever the query filters.
     pub(super) fn learn(sources: &Sources<'_>) -> Namer {
         let claims = RefCell::default();
-        let waits = sources.waits();
-        let evidence = waits.map(|(key, _)| evidence(sources, &claims, key));
+        // What is learnt first may decide: the same waits must give the same names.
+        let mut keys: Vec<&CellKey> = sources.waits().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        let evidence = keys.into_iter().map(|key| evidence(sources, &claims, key));
         let release = &sources.origin.host.release;
         let names = LockNames::learn(evidence, sources.spaces, release);
         Namer { names, claims }

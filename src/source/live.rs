@@ -5,9 +5,9 @@
 //!                      └────────Round──> whoever listens; never waited for
 //! ```
 //!
-//! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. The only
-//! thing taken out are samples before its begin and after its end (`cut`). The only
-//! thing added to the kernel's records are the mappings of programs that were executed meanwhile:
+//! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. All that is
+//! taken out are samples before its begin and after its end (`cut`). All that is added to the kernel's
+//! records are the mappings of programs that were executed meanwhile:
 //! asking the kernel for them costs time inside the mmap_lock of everyone who maps or protects
 //! memory, reading `/proc/PID/maps` after an exec costs nobody anything; and THROTTLE records of events
 //! that were stopped because nobody could take what they wrote.

@@ -11,10 +11,10 @@ use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, LockType, Query, WaitStat};
 use lockprof::pipeline::Pipeline;
-use lockprof::recording::Origin;
+use lockprof::recording::{Origin, Settings};
 use lockprof::report::{Report, Row};
 use lockprof::source::{At, Round, Synthetic};
-use lockprof_collectors::perf::attr::flag;
+use lockprof_collectors::perf::attr::{flag, sample};
 
 /// Flags of `contention_begin`.
 pub(crate) const SEM: u32 = 0;
@@ -62,6 +62,10 @@ pub(crate) struct Reading {
     pub(crate) contention: bool,
     pub(crate) releases: bool,
     pub(crate) ends: bool,
+    /// Samples say in which cgroup they were taken.
+    pub(crate) cgroups: bool,
+    /// Wakings and switches come through rings of their own.
+    pub(crate) own_rings: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
     pub(crate) filter: Filter,
@@ -76,6 +80,8 @@ impl Default for Reading {
             contention: true,
             releases: false,
             ends: true,
+            cgroups: false,
+            own_rings: false,
             kallsyms: "",
             detail: Detail::default(),
             filter: Filter::default(),
@@ -102,6 +108,15 @@ impl Reading {
         }
         if self.releases {
             origin.events.push(Synthetic::release_event());
+        }
+        if self.cgroups {
+            let events = origin.events.iter_mut();
+            events.for_each(|event| event.attr.sample_type |= sample::CGROUP);
+        }
+        if self.own_rings {
+            let is_sched = |at: &u32| origin.events[*at as usize].name.starts_with("sched:");
+            let own_ring = (0..origin.events.len() as u32).filter(is_sched).collect();
+            origin.settings = Some(Settings { own_ring, ..Settings::default() });
         }
         if !self.contention {
             origin.events.retain(|event| !event.name.starts_with("lock:"));
