@@ -81,6 +81,8 @@ pub struct Workload {
     child: Child,
     pidfd: OwnedFd,
     gate: Option<UnixStream>,
+    /// What our terminal sends does not reach it.
+    own_terminal: bool,
 }
 
 impl Workload {
@@ -111,7 +113,10 @@ impl Workload {
         drop(theirs);
         let there = ours.read_exact(&mut [0]).and_then(|()| pidfd_of(&child));
         match there {
-            Ok(pidfd) => Ok(Workload { program, child, pidfd, gate: Some(ours) }),
+            Ok(pidfd) => {
+                let own_terminal = terminal.is_some();
+                Ok(Workload { program, child, pidfd, gate: Some(ours), own_terminal })
+            }
             Err(error) => {
                 end(&mut child);
                 Err(WorkloadError::Stub(error))
@@ -163,7 +168,7 @@ impl Workload {
     /// has ended gets nothing; that is no error.
     pub fn forward(&self, signal: i32) -> Result<(), WorkloadError> {
         let by_terminal = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP].contains(&signal);
-        if by_terminal && in_foreground() {
+        if by_terminal && !self.own_terminal && in_foreground() {
             return Ok(());
         }
         self.signal(signal)

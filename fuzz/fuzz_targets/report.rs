@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lockprof::analyse::Detail;
+use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, Query};
 use lockprof::perf_compat::{PerfCompat, Walk};
@@ -24,7 +24,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(mut replay) = Replay::from_bytes(bytes.to_vec()) else { return };
     let origin = replay.take_origin();
     let kernel = Kernel::from_kallsyms(KALLSYMS);
-    let detail = Detail { user_stacks: true, cpu_stacks: true, cells: 64 };
+    let detail =
+        Detail { user_stacks: true, cpu_stacks: true, slicing: Some(Slicing::WHOLE), cells: 64 };
     let symbols = (Kernel::from_kallsyms(KALLSYMS), String::new());
     let Ok(mut pipeline) = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())
     else {

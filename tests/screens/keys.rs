@@ -15,7 +15,7 @@ fn waits(screen: &Screen) -> Vec<u64> {
 
 #[test]
 fn enter_opens_the_selected_row_and_escape_goes_back() {
-    let mut screen = screen();
+    let mut screen = Screen::new(100, 60);
     screen.press(&[Key::Down, Key::Enter]);
     let text = screen.text();
     assert!(text.contains("how long single waits took"), "{text}");

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
@@ -28,6 +28,9 @@ use crate::source::Round;
 
 /// Bytes that the pipeline may be behind.
 const IN_FLIGHT: usize = 64 << 20;
+
+/// Rounds have so many times the time that answers take: a screen must not make the pipeline late.
+const ROUNDS_TO_ANSWERS: u32 = 5;
 
 /// How long a question may wait when nothing is recorded.
 const TICK: Duration = Duration::from_millis(50);
@@ -156,8 +159,13 @@ fn analyse(
     progress: &Progress,
     mailbox: Option<&Mailbox>,
 ) -> Pipeline {
+    let mut due = Instant::now();
     loop {
-        mailbox.iter().for_each(|mailbox| mailbox.serve(&mut pipeline));
+        if let (Some(mailbox), true) = (mailbox, Instant::now() >= due) {
+            let begun = Instant::now();
+            mailbox.serve(&mut pipeline);
+            due = Instant::now() + begun.elapsed() * ROUNDS_TO_ANSWERS;
+        }
         let round = match mailbox {
             Some(_) => rounds.recv_timeout(TICK),
             None => rounds.recv().map_err(|_| RecvTimeoutError::Disconnected),

@@ -30,9 +30,9 @@ pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Lin
     let page = Page { report: &snapshot.report, row, theme, width };
     let parts = [
         page.title(),
+        page.paths(),
         page.phases(),
         page.histogram(),
-        page.paths(),
         page.tasks(),
         page.catalogue(),
     ];

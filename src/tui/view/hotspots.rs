@@ -19,6 +19,9 @@ const TYPE: usize = 11;
 /// From this width on all columns of numbers leave room for names.
 const ROOMY: usize = 96;
 
+/// A sparkline of fewer columns says nothing.
+const SPARK: usize = 12;
+
 /// Names have this many columns before there is room for addresses.
 const NAMES: usize = 24;
 
@@ -71,7 +74,8 @@ impl Shape {
         let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
         let left = width.saturating_sub(numbers + TYPE + 3);
         let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
-        let spark = if has_history && left >= 60 { left / 4 } else { 0 };
+        let names = if state.by == GroupBy::Site { 2 * NAMES } else { NAMES };
+        let spark = if has_history && left >= names + SPARK { (left / 4).max(SPARK) } else { 0 };
         let left = left - spark;
         let beside = match state.by {
             GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
