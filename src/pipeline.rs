@@ -8,16 +8,19 @@ mod apart;
 mod events;
 mod faults;
 mod hand_overs;
+mod live;
 mod lives;
 mod recorded;
 mod sink;
 mod stages;
 
-use crate::analyse::Detail;
+use hashbrown::HashMap;
+
+use crate::analyse::{CellKey, Detail};
 use crate::correlate::{Copies, Wakeups};
 use crate::decode::LayoutError;
 use crate::kernel::Kernel;
-use crate::model::{Filter, PathQuery, Query, TreeQuery};
+use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery, WaitStat};
 use crate::order::Dated;
 use crate::recording::{End, Origin};
 use crate::report::{self, Paths, Report, Sources, Tree};
@@ -97,20 +100,27 @@ impl Pipeline {
 
     /// The answer to `query` from what was pushed so far.
     pub fn report(&self, query: &Query) -> Report {
-        report::build(&self.sources(), query)
+        report::build(&self.sources(None), query)
     }
 
     /// On which lock paths CPU time went. Wants [`Detail::cpu_stacks`].
     pub fn paths(&self, query: &PathQuery) -> Paths {
-        report::paths(&self.sources(), query)
+        report::paths(&self.sources(None), query)
     }
 
     /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
     pub fn tree(&self, query: &TreeQuery) -> Tree {
-        report::tree(&self.sources(), query)
+        report::tree(&self.sources(None), query)
     }
 
-    fn sources(&self) -> Sources<'_> {
+    /// The slices of time that the history of rows speaks of; none unless waits are kept by time.
+    pub fn slices(&self) -> Vec<TimeRange> {
+        let timeline = self.stages.tables.timeline();
+        timeline.map_or(Vec::new(), |timeline| timeline.slices().map(|s| s.range).collect())
+    }
+
+    /// Books and counts; `part`: the waits that a question is about, where those are not all.
+    fn sources<'a>(&'a self, part: Option<&'a HashMap<CellKey, WaitStat>>) -> Sources<'a> {
         let stages = &self.stages;
         let unreadable =
             self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
@@ -125,6 +135,7 @@ impl Pipeline {
             cgroups: &stages.cgroups,
             attribution: &stages.attribution,
             tables: &stages.tables,
+            part,
             counts: stages.correlate.counts(),
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,

@@ -77,7 +77,7 @@ fn reading(filter: Filter, cells: usize) -> Reading {
         cgroups: true,
         own_rings: true,
         kallsyms: Box::leak(kallsyms.into_boxed_str()),
-        detail: Detail { user_stacks: true, cpu_stacks: true, cells },
+        detail: Detail { user_stacks: true, cpu_stacks: true, cells, ..Detail::default() },
         filter,
         ..Reading::with_switches()
     }

@@ -10,6 +10,7 @@ use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, T
 use super::key::{CellKey, StackKey, TaskKey};
 use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
+use super::timeline::{Slicing, Timeline};
 use crate::attribute::{Attribution, Facts, Standing};
 use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
 use crate::model::{
@@ -27,13 +28,15 @@ pub struct Detail {
     pub user_stacks: bool,
     /// Keep the stacks of all CPU samples.
     pub cpu_stacks: bool,
+    /// Keep waits by time too, and how it is cut.
+    pub slicing: Option<Slicing>,
     /// Cells at the most.
     pub cells: usize,
 }
 
 impl Default for Detail {
     fn default() -> Detail {
-        Detail { user_stacks: false, cpu_stacks: false, cells: CELL_LIMIT }
+        Detail { user_stacks: false, cpu_stacks: false, slicing: None, cells: CELL_LIMIT }
     }
 }
 
@@ -103,6 +106,7 @@ pub struct Tables {
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
+    timeline: Option<Timeline>,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -110,7 +114,8 @@ pub struct Tables {
 impl Tables {
     /// Empty tables.
     pub fn new(detail: Detail, filter: WaitFilter) -> Tables {
-        Tables { detail, filter, ..Tables::default() }
+        let timeline = detail.slicing.map(Timeline::new);
+        Tables { detail, filter, timeline, ..Tables::default() }
     }
 
     /// Counts a wait. `phases`: what it was spent on inside a range of time.
@@ -118,38 +123,21 @@ impl Tables {
     pub fn add_wait(
         &mut self,
         wait: &Wait,
-        phases: impl FnOnce(TimeRange) -> PhaseTimes,
+        phases: impl Fn(TimeRange) -> PhaseTimes,
         site: impl Fn(StackId) -> Option<FunctionId>,
     ) {
-        let (range, full) = (self.filter.time, wait.full());
-        let ends_inside = range.contains(wait.end);
-        let own = wait.own_inside(range);
-        if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || !is_counted(wait, range) {
             return;
         }
-        let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        let key = cell_key(wait, self.detail);
+        let cell = self.waits.entry(key).or_default();
         cell.see(wait.begin, wait.end);
-        let stat = &mut cell.stat;
-        match wait.outcome {
-            Outcome::Open => {
-                stat.open_time += own;
-                stat.open += u64::from(ends_inside);
-            }
-            Outcome::Uncertain => {
-                stat.uncertain_time += own;
-                stat.uncertain += u64::from(ends_inside);
-            }
-            outcome => {
-                if ends_inside {
-                    stat.ended.add(full);
-                    stat.failed += u64::from(outcome == Outcome::Failed);
-                    stat.backed_off += u64::from(outcome == Outcome::BackedOff);
-                }
-                stat.ended.own += own;
-            }
-        }
-        if wait.outcome != Outcome::Uncertain {
-            stat.phases.merge(&phases(range));
+        count_into(&mut cell.stat, wait, range, &phases);
+        if let Some(timeline) = &mut self.timeline {
+            let first = self.span.map_or(wait.begin, |(first, _)| first.max(range.from));
+            timeline.advance(first, wait.end.min(range.to), &site);
+            timeline.add_wait(wait, key, range, &phases, &site);
         }
         self.make_room(site);
     }
@@ -198,6 +186,11 @@ impl Tables {
             let cell = self.waits.entry(key).or_default();
             cell.see(sample.time, sample.time);
             cell.stat.spun.merge(one);
+            if let Some(timeline) = &mut self.timeline {
+                let first = self.span.map_or(sample.time, |(first, _)| first);
+                timeline.advance(first.max(self.filter.time.from), sample.time, &site);
+                timeline.add_spun(sample.time, key, one);
+            }
             self.make_room(site);
         }
         if self.detail.cpu_stacks {
@@ -368,9 +361,43 @@ impl Tables {
         self.filter.time = time;
     }
 
+    /// Counts from here on only, and nothing of what was before.
+    pub fn restart(&mut self, from: Timestamp) {
+        let time = TimeRange { from, ..self.filter.time };
+        *self = Tables::new(self.detail, WaitFilter { time, ..self.filter });
+        self.span = Some((from, from));
+    }
+
+    /// Time has come to the last event, also where nobody waited.
+    pub fn advance(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
+        if let (Some(timeline), Some((first, last))) = (&mut self.timeline, self.span) {
+            timeline.advance(first.max(self.filter.time.from), last, &site);
+        }
+    }
+
+    /// The cell of a wait, and what it counts in a range of time; `None` for nothing.
+    pub fn cell_of(
+        &self,
+        wait: &Wait,
+        inside: TimeRange,
+        phases: &impl Fn(TimeRange) -> PhaseTimes,
+    ) -> Option<(CellKey, WaitStat)> {
+        let range = self.filter.time;
+        let range = TimeRange { from: range.from.max(inside.from), to: range.to.min(inside.to) };
+        if wait.full() < self.filter.min_wait {
+            return None;
+        }
+        Some((cell_key(wait, self.detail), count(wait, range, phases)?))
+    }
+
     /// All cells, in no order.
     pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
         self.waits.iter().map(|(key, cell)| (key, &cell.stat))
+    }
+
+    /// Waits by time, where they are kept so.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// From the first begin to the last end of the waits of a cell.
@@ -405,7 +432,9 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded + self.queues.folded + self.thread_times.folded()
+        let by_time = self.timeline.as_ref().map_or(0, Timeline::folded);
+        let of_waits = self.folded + self.blame.folded + self.queues.folded;
+        of_waits + self.thread_times.folded() + by_time
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -429,6 +458,54 @@ impl Tables {
         let parent = |key: CellKey| key.parent(&site);
         let limit = self.detail.cells;
         self.folded += fold(&mut self.waits, limit, parent, Cell::wait, Cell::merge);
+    }
+}
+
+/// Whether a wait counts in a range of time at all.
+#[inline]
+fn is_counted(wait: &Wait, range: TimeRange) -> bool {
+    range.contains(wait.end) || wait.own_inside(range) != Nanos::ZERO
+}
+
+/// What a wait counts in a range of time; `None` for nothing.
+pub(super) fn count(
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) -> Option<WaitStat> {
+    let mut stat = WaitStat::default();
+    is_counted(wait, range).then(|| count_into(&mut stat, wait, range, phases))?;
+    Some(stat)
+}
+
+#[inline]
+fn count_into(
+    stat: &mut WaitStat,
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) {
+    let (ends_inside, own) = (range.contains(wait.end), wait.own_inside(range));
+    match wait.outcome {
+        Outcome::Open => {
+            stat.open_time += own;
+            stat.open += u64::from(ends_inside);
+        }
+        Outcome::Uncertain => {
+            stat.uncertain_time += own;
+            stat.uncertain += u64::from(ends_inside);
+        }
+        outcome => {
+            if ends_inside {
+                stat.ended.add(wait.full());
+                stat.failed += u64::from(outcome == Outcome::Failed);
+                stat.backed_off += u64::from(outcome == Outcome::BackedOff);
+            }
+            stat.ended.own += own;
+        }
+    }
+    if wait.outcome != Outcome::Uncertain {
+        stat.phases.merge(&phases(range));
     }
 }
 

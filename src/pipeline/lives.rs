@@ -76,6 +76,11 @@ impl Lives {
         self.sleeps.as_ref().map(Sleeps::counts)
     }
 
+    /// What tasks do between two switches.
+    pub(super) fn states(&self) -> &RunStates {
+        &self.states
+    }
+
     /// What tasks did, and what makes waits of it.
     pub(super) fn parts(&mut self) -> (&RunStates, Option<&mut Sleeps>) {
         (&self.states, self.sleeps.as_mut())

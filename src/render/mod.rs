@@ -8,7 +8,8 @@ use std::io;
 
 use crate::report::Report;
 
-mod cells;
+mod block;
+pub(crate) mod cells;
 mod chains;
 mod blame_json;
 mod csv;
@@ -22,7 +23,7 @@ mod grid;
 mod json;
 mod json_lines;
 mod json_threads;
-mod path_words;
+pub(crate) mod path_words;
 mod paths;
 mod paths_json;
 mod phases;
@@ -36,6 +37,7 @@ mod thread_time;
 mod tree;
 pub mod units;
 
+pub use block::{Block, JsonLine};
 pub use csv::Csv;
 pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;

@@ -101,6 +101,8 @@ fn row(sources: &Sources<'_>, sleeps: &Sleeps, key: RowKey, group: Group) -> Row
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
+        tasks: Vec::new(),
+        history: Vec::new(),
         key,
     }
 }

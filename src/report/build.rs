@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
@@ -17,7 +18,7 @@ use super::readers_writers::queue_of;
 use super::report::{
     LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
 };
-use super::{thread_time, unnamed_kind, user_locks};
+use super::{history, thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
 use crate::attribute::{Attribution, Facts, Site, Skid};
 use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
@@ -46,6 +47,8 @@ pub struct Sources<'a> {
     pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
+    /// The cells that the question is about, where those are not the tables'.
+    pub part: Option<&'a HashMap<CellKey, WaitStat>>,
     pub counts: Counts,
     pub lost: BTreeMap<Option<Cpu>, u64>,
     pub throttled: u64,
@@ -62,6 +65,15 @@ pub struct Sources<'a> {
     pub sleeps: Option<SleepCounts>,
     pub chains: Option<&'a Chains>,
     pub spaces: &'a AddressSpaces,
+}
+
+impl<'a> Sources<'a> {
+    /// The cells that the question is about, in no order.
+    pub(super) fn waits(&self) -> impl Iterator<Item = (&'a CellKey, &'a WaitStat)> + use<'a> {
+        let tables = self.tables;
+        let whole = self.part.is_none().then(|| tables.waits());
+        self.part.into_iter().flatten().chain(whole.into_iter().flatten())
+    }
 }
 
 /// One cell of the tables in words.
@@ -94,7 +106,6 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let holders = blame::holders(sources);
     let holder_of = |key| holders.get(key).copied().unwrap_or_default();
     let mut cells: Vec<Cell<'_>> = sources
-        .tables
         .waits()
         .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
         .collect();
@@ -143,7 +154,7 @@ pub(super) fn wanted_waits<'a>(
     filter: &Filter,
 ) -> Vec<(&'a CellKey, Nanos)> {
     let names = Namer::learn(sources);
-    let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
+    let cells = sources.waits().map(|(key, stat)| cell(sources, &names, key, stat));
     cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
 }
 
@@ -283,9 +294,12 @@ fn rows(sources: &Sources<'_>, names: &Namer, cells: &[Cell<'_>], query: &Query)
     for cell in cells {
         groups.entry(row_key(sources, cell, &owners, query.by)).or_default().push(cell);
     }
-    let groups = groups.into_iter();
-    let mut rows: Vec<Row> =
-        groups.map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect();
+    let histories = history::histories(sources.tables.timeline(), &groups);
+    let row = |(key, cells): (RowKey, Vec<&Cell<'_>>)| {
+        let history = histories.get(&key).cloned().unwrap_or_default();
+        Row { history, ..row(sources, key, &cells, query.stacks) }
+    };
+    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
     add_holds(sources, names, query.by, &mut rows);
     rows
 }
@@ -329,9 +343,20 @@ fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks:
     let splits =
         splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
+    let tasks = if with_stacks { tasks(cells) } else { Vec::new() };
     // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.
     let queue = key.lock_kind.and_then(|_| queue_of(sources, cells.iter().map(|cell| cell.key)));
-    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new(), queue }
+    Row { key, stat, splits, stacks, tasks, queue, ..Row::default() }
+}
+
+fn tasks(cells: &[&Cell<'_>]) -> Vec<(TaskName, Nanos)> {
+    let mut waits: BTreeMap<&TaskName, Nanos> = BTreeMap::new();
+    for cell in cells {
+        *waits.entry(&cell.task).or_default() += cell.stat.wait();
+    }
+    let mut waits: Vec<_> = waits.into_iter().map(|(task, wait)| (task.clone(), wait)).collect();
+    waits.sort_by_key(|(_, wait)| Reverse(*wait));
+    waits
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {

@@ -11,6 +11,7 @@ pub mod catalogue;
 mod chains;
 mod cpu_stacks;
 mod findings;
+mod history;
 mod lock_name;
 mod lock_row;
 mod merge;

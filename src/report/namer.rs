@@ -28,7 +28,7 @@ impl Namer {
     pub(super) fn learn(sources: &Sources<'_>) -> Namer {
         let claims = RefCell::default();
         // What is learnt first may decide: the same waits must give the same names.
-        let mut keys: Vec<&CellKey> = sources.tables.waits().map(|(key, _)| key).collect();
+        let mut keys: Vec<&CellKey> = sources.waits().map(|(key, _)| key).collect();
         keys.sort_unstable();
         let evidence = keys.into_iter().map(|key| evidence(sources, &claims, key));
         let release = &sources.origin.host.release;

@@ -16,6 +16,7 @@ mod namespace;
 mod perf;
 mod phases;
 mod picture;
+mod screen;
 mod schedule;
 mod thread_time;
 mod threads;

@@ -66,7 +66,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new(), queue: None }
+    Row { key, stat, splits, ..Row::default() }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -82,28 +82,12 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         lock_addr: Some(LockAddr(addr)),
         ..key()
     };
-    Row {
-        key,
-        stat: summed(&splits),
-        splits,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
-    }
+    Row { key, stat: summed(&splits), splits, ..Row::default() }
 }
 
 pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
     let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
-    Row {
-        key,
-        stat: summed(&splits),
-        splits,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
-    }
+    Row { key, stat: summed(&splits), splits, ..Row::default() }
 }
 
 pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
@@ -344,10 +328,7 @@ fn blame_of(name: &str) -> Report {
         },
         splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
         stat,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
+        ..Row::default()
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);
