@@ -82,7 +82,7 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String>
 
 fn steps(_: &Expected, guest: &Booted) -> Said {
     ensure(!guest.steps.is_empty(), || "no command was run".into())?;
-    for step in guest.steps.iter().filter(|step| step.status != 0) {
+    if let Some(step) = guest.steps.iter().find(|step| step.status != 0) {
         let said = guest.text(&format!("{}.err", step.name)).unwrap_or_default();
         return Err(format!("{} ended with {}: {}", step.name, step.status, said.trim()).into());
     }
@@ -134,7 +134,7 @@ fn mmap_rows(kernel: &Expected, recorded: &Recorded, least: f64) -> Said {
     let rows = || first_rows(report);
     ensure(read > 0.0, || format!("no rwsem:R {}: {}", kernel.mincore, rows()))?;
     ensure(write > 0.0, || format!("no rwsem:W {MPROTECT}: {}", rows()))?;
-    ensure(read + write > least, || rows())?;
+    ensure(read + write > least, rows)?;
     let first = report.rows.first().and_then(|row| row.key.lock.as_ref());
     let named = first.is_some_and(|lock| lock.name == "mmap_lock");
     ensure(named, || format!("the first lock is {first:?}: {}", rows()))?;

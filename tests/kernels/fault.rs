@@ -122,9 +122,8 @@ fn swap_modes(decoder: &Decoder, record: &mut [u8]) {
     }
     // Its raw part comes last: the address of the lock, then the flags.
     let address = begin.lock.0.to_le_bytes();
-    if let Some(at) = record.windows(8).rposition(|window| window == address) {
-        if let Some(flags) = record.get_mut(at + 8) {
-            *flags ^= READ_AND_WRITE;
-        }
+    let found = record.windows(8).rposition(|window| window == address);
+    if let Some(flags) = found.and_then(|at| record.get_mut(at + 8)) {
+        *flags ^= READ_AND_WRITE;
     }
 }
