@@ -190,7 +190,7 @@ impl Stages {
         else {
             return;
         };
-        tables.end_life(task);
+        tables.end_life(task, at.time);
         lives.departures.remove(&task);
         let Lives { states, sleeps, .. } = lives;
         let states = Some(&*states);
@@ -202,6 +202,7 @@ impl Stages {
     pub(super) fn lives_end(&mut self) {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
+        self.tables.end_lives(last);
         let Stages {
             stacks,
             tasks,
