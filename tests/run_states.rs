@@ -161,6 +161,20 @@ fn records_of_a_task_become_stretches() {
 }
 
 #[test]
+fn a_task_that_was_not_seen_to_leave_its_cpu_does_not_run_on_it_beside_the_next() {
+    const NEXT: TaskId = TaskId(8);
+    for (next_cpu, wanted) in [(0, "r 50-60"), (1, "r 0-60")] {
+        let (mut states, mut out) = (RunStates::new(true), Vec::new());
+        let at = |time, cpu| Moment { time: us(time), cpu: Some(Cpu(cpu)), pid: 7, tid: 7 };
+        states.switch_in(T, at(0, 0), &mut |stretch| out.push(stretch));
+        states.switch_in(NEXT, at(10, next_cpu), &mut |_| ());
+        states.switch_in(T, at(50, 0), &mut |stretch| out.push(stretch));
+        states.exit(T, at(60, 0), &mut |stretch| out.push(stretch));
+        assert_eq!(words(&out), wanted, "the next runs on CPU {next_cpu}");
+    }
+}
+
+#[test]
 fn the_state_of_a_task_during_any_piece_of_time_can_be_asked_afterwards() {
     let records = [
         (0, 0, In),
@@ -209,7 +223,7 @@ fn memory_does_not_grow_with_tasks_switches_and_losses() {
     let at = |time| Moment { time: us(time), cpu: Some(Cpu(0)), pid: 7, tid: 7 };
     let mut out = |stretch: Stretch| sum += stretch.to.since(stretch.from).0;
     for n in 1..200_000 {
-        states.switch_in(TaskId(n), at(n as u64), &mut out);
+        states.born(TaskId(n), at(n as u64), &mut out);
     }
     assert!(states.forgotten() >= 100_000);
     for n in 200_000..300_000 {

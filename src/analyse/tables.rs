@@ -218,9 +218,14 @@ impl Tables {
         self.thread_times.add_user_lock(key, (from, to), self.filter.time, self.detail.cells);
     }
 
-    /// The task ended.
-    pub fn end_life(&mut self, id: TaskId) {
-        self.thread_times.end(id);
+    /// The task ended at `time`.
+    pub fn end_life(&mut self, id: TaskId, time: Timestamp) {
+        self.thread_times.end(id, time, self.filter.time);
+    }
+
+    /// The recording ended at `time`.
+    pub fn end_lives(&mut self, time: Timestamp) {
+        self.thread_times.finish(time, self.filter.time);
     }
 
     /// Where the time of the threads went.

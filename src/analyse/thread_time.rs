@@ -2,7 +2,7 @@
 //!
 //! In: what each task did, stretch by stretch, and on what it slept. Out: two bounded tables: time by
 //! task and part, whose parts add up to the lives of the threads as far as they were observed, from the
-//! first stretch of each to its last; and the waits for locks of user space by call site. When one is
+//! first stretch of each to its end; and the waits for locks of user space by call site. When one is
 //! full, the keys that count least are merged into their parents.
 //!
 //! ```text
@@ -92,20 +92,19 @@ impl PartTime {
 pub struct ThreadTimes {
     parts: HashMap<ThreadKey, PartTime>,
     user_locks: HashMap<UserLockKey, Stat>,
-    /// Until when each living task is accounted for.
-    accounted: HashMap<TaskId, Timestamp>,
+    /// Until when each living task is accounted for, and under which name.
+    accounted: HashMap<TaskId, (Timestamp, TaskRef)>,
     folded: u64,
 }
 
 impl ThreadTimes {
     /// Adds a stretch; what passed unrecorded since the one before is a part of its own.
     pub(super) fn add(&mut self, piece: &LifePiece, range: TimeRange, limit: usize) {
-        let before = self.accounted.insert(piece.id, piece.to);
-        if let Some(unknown) = before.filter(|&before| before < piece.from) {
-            let part = ThreadPart::Unknown;
-            self.count(&LifePiece { from: unknown, to: piece.from, part, ..*piece }, range);
+        let before = self.accounted.insert(piece.id, (piece.to, piece.task));
+        if let Some((before, _)) = before {
+            self.count_unknown(piece.task, (before, piece.from), range);
         }
-        self.count(piece, range);
+        self.count(piece.task, piece.part, (piece.from, piece.to), range);
         if self.parts.len() > limit {
             let weight = |sum: &PartTime| sum.time;
             self.folded += fold(&mut self.parts, limit, ThreadKey::parent, weight, PartTime::merge);
@@ -140,9 +139,19 @@ impl ThreadTimes {
         }
     }
 
-    /// The task ended: who has its number next is another.
-    pub(super) fn end(&mut self, id: TaskId) {
-        self.accounted.remove(&id);
+    /// The task ended: who has its number next is another. What passed unrecorded before is part of
+    /// its life.
+    pub(super) fn end(&mut self, id: TaskId, time: Timestamp, range: TimeRange) {
+        if let Some((before, task)) = self.accounted.remove(&id) {
+            self.count_unknown(task, (before, time), range);
+        }
+    }
+
+    /// The recording ended, and with it what is known of the lives of all.
+    pub(super) fn finish(&mut self, time: Timestamp, range: TimeRange) {
+        for (before, task) in std::mem::take(&mut self.accounted).into_values() {
+            self.count_unknown(task, (before, time), range);
+        }
     }
 
     /// Time by task and part, in no order.
@@ -160,23 +169,40 @@ impl ThreadTimes {
         self.folded
     }
 
-    fn count(&mut self, piece: &LifePiece, range: TimeRange) {
-        let time = range.clip(piece.from, piece.to);
-        let count = u64::from(range.contains(piece.to));
+    fn count_unknown(
+        &mut self,
+        task: TaskRef,
+        (from, to): (Timestamp, Timestamp),
+        range: TimeRange,
+    ) {
+        if from < to {
+            self.count(task, ThreadPart::Unknown, (from, to), range);
+        }
+    }
+
+    fn count(
+        &mut self,
+        task: TaskRef,
+        part: ThreadPart,
+        (from, to): (Timestamp, Timestamp),
+        range: TimeRange,
+    ) {
+        let time = range.clip(from, to);
+        let count = u64::from(range.contains(to));
         if time == Nanos::ZERO && count == 0 {
             return;
         }
-        let key = ThreadKey { task: TaskKey::Task(piece.task), part: piece.part };
+        let key = ThreadKey { task: TaskKey::Task(task), part };
         self.parts.entry(key).or_default().merge(&PartTime { count, time });
     }
 
     /// Forgets the half of the tasks that nothing was heard of for longest: when they are heard of
     /// again, their lives begin anew.
     fn forget_silent(&mut self) {
-        let mut latest: Vec<Timestamp> = self.accounted.values().copied().collect();
+        let mut latest: Vec<Timestamp> = self.accounted.values().map(|known| known.0).collect();
         let middle = latest.len() / 2;
         let (_, &mut middle, _) = latest.select_nth_unstable(middle);
-        self.accounted.retain(|_, until| *until > middle);
+        self.accounted.retain(|_, (until, _)| *until > middle);
     }
 }
 
@@ -238,10 +264,24 @@ mod tests {
         let mut times = ThreadTimes::default();
         times.add(&piece(7, 10, 30, ThreadPart::OnCpu), ALL, 100);
         times.add(&piece(7, 45, 50, ThreadPart::KernelLock), ALL, 100);
-        times.end(TaskId(7));
+        times.end(TaskId(7), Timestamp(50), ALL);
         times.add(&piece(7, 80, 90, ThreadPart::OnCpu), ALL, 100);
         assert_eq!(sum(&times, ThreadPart::Unknown), 15);
         assert_eq!(total(&times), 40 + 10);
+    }
+
+    #[test]
+    fn what_passed_between_the_last_stretch_and_the_end_is_unknown() {
+        let mut times = ThreadTimes::default();
+        let range = TimeRange { from: Timestamp(0), to: Timestamp(100) };
+        for id in [7, 8, 9] {
+            times.add(&piece(id, 10, 30, ThreadPart::OnCpu), range, 100);
+        }
+        times.end(TaskId(7), Timestamp(30), range);
+        times.end(TaskId(8), Timestamp(34), range);
+        times.finish(Timestamp(120), range);
+        assert_eq!(sum(&times, ThreadPart::Unknown), 4 + 70);
+        assert_eq!(sum(&times, ThreadPart::OnCpu), 60);
     }
 
     #[test]

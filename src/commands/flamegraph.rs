@@ -31,7 +31,7 @@ pub(super) fn run(args: &FlamegraphArgs) -> Result<ExitCode, Failure> {
 fn without_wakings() -> Failure {
     let why =
         anyhow!("the recording does not tell who let whom wait: it has no wakings with stacks");
-    Failure::new(why).hint("lockprof record --blame -- COMMAND".to_owned())
+    Failure::new(why).hint("lockprof record -- COMMAND, without --no-blame".to_owned())
 }
 
 /// The question that a flame graph answers.

@@ -22,6 +22,9 @@ const PAST_KEPT_IN_ALL: usize = 1 << 20;
 /// Tasks remembered.
 const TASKS_KEPT: usize = 1 << 16;
 
+/// CPUs of which it is remembered who has them: as many as a kernel can have.
+const CPUS_KEPT: usize = 1 << 13;
+
 /// One switch-out comes as two records, no further apart than this: `sched:sched_switch` with a
 /// callchain, then PERF_RECORD_SWITCH. A waking that is in flight while its task goes to sleep comes no
 /// earlier than this before the switch-out.
@@ -71,6 +74,8 @@ struct Past {
 #[derive(Debug)]
 pub struct RunStates {
     tasks: HashMap<TaskId, Task>,
+    /// Who was last seen to get each CPU; 0 is its idle task.
+    on_cpu: HashMap<Cpu, TaskId>,
     gaps: Gaps,
     /// Whether switch-ins are recorded. Without them nobody knows how long a woken task was runnable.
     switch_ins: bool,
@@ -86,6 +91,7 @@ impl RunStates {
     pub fn new(switch_ins: bool) -> RunStates {
         RunStates {
             tasks: HashMap::new(),
+            on_cpu: HashMap::new(),
             gaps: Gaps::default(),
             switch_ins,
             kept: 0,
@@ -114,6 +120,7 @@ impl RunStates {
     pub fn switch_in(&mut self, task: TaskId, at: Moment, out: &mut impl FnMut(Stretch)) {
         let cpu = at.cpu.unwrap_or(UNKNOWN_CPU);
         let all_recorded = self.switch_ins;
+        self.take_cpu(task, cpu);
         self.hear(task, at, out, |entry| {
             if entry.now == Now::In(RunState::Running) {
                 if entry.cpu == cpu {
@@ -130,6 +137,24 @@ impl RunStates {
             entry.cpu = cpu;
             Some(RunState::Running)
         });
+    }
+
+    /// Whoever had the CPU before has it no more. When that one was not seen to leave, as with tasks that
+    /// the kernel writes no switches of, nobody knows since when.
+    fn take_cpu(&mut self, task: TaskId, cpu: Cpu) {
+        if cpu == UNKNOWN_CPU {
+            return;
+        }
+        if self.on_cpu.len() >= CPUS_KEPT && !self.on_cpu.contains_key(&cpu) {
+            self.on_cpu.clear();
+        }
+        let before = self.on_cpu.insert(cpu, task).filter(|&before| before != task);
+        if let Some(entry) = before.and_then(|before| self.tasks.get_mut(&before))
+            && entry.now == Now::In(RunState::Running)
+            && entry.cpu == cpu
+        {
+            entry.now = Now::Unknown;
+        }
     }
 
     /// The task left its CPU. The second record of one switch-out changes nothing, but may bring the

@@ -189,7 +189,7 @@ impl Stages {
     /// The end of a task's life.
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
-        self.tables.end_life(task);
+        self.tables.end_life(task, at.time);
         self.lives.iter_mut().for_each(|lives| lives.forget(task));
         let Observers { sleeps, mut sink, .. } = self.observers();
         if let Some(sleeps) = sleeps {
@@ -201,6 +201,7 @@ impl Stages {
     pub(super) fn lives_end(&mut self) {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
+        self.tables.end_lives(last);
         let Observers { sleeps, mut sink, .. } = self.observers();
         if let Some(sleeps) = sleeps {
             sleeps.finish(&mut |o| sink.take(o));

@@ -148,7 +148,7 @@ fn legend(report: &Report, gone: &[&str]) -> Vec<String> {
     }
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     if report.trust.charged.is_none() {
-        words.push("whom writers wait behind: record --blame".into());
+        words.push("whom writers wait behind: record without --no-blame".into());
     }
     if !gone.is_empty() {
         words.push(format!("no room for {}", gone.join(", ")));
