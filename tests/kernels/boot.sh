@@ -38,7 +38,7 @@ TIMEFORMAT='%U %S %R'
 tar -C "$out" -xf "$disks/out" 2>/dev/null || true
 if [ -e "$out/dmesg" ]; then
     echo "booted $SECONDS" >"$out/boot"
-elif [ $status -eq 124 ]; then
+elif [ "$status" -eq 124 ]; then
     echo "failed: not done after $limit s: $(tail -n 1 "$out/console" | tr -d '\r')" >"$out/boot"
 else
     echo "failed: QEMU ended with status $status: $(grep -m 1 -aE 'BUG|Oops|panic' "$out/console" | tr -d '\r' || tail -n 1 "$out/qemu.err")" >"$out/boot"
