@@ -17,6 +17,7 @@ pub mod analyse;
 pub mod symbolize;
 pub mod report;
 pub mod render;
+pub mod tui;
 pub mod perf_compat;
 pub mod pipeline;
 pub mod cli;

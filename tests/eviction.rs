@@ -11,7 +11,7 @@ use streams::scenario::{Record, arbitrary};
 use streams::{RT_KALLSYMS, Reading, WRITE, ask, at, by_type};
 
 fn reading(cells: usize) -> Reading {
-    let detail = Detail { user_stacks: true, cpu_stacks: true, cells };
+    let detail = Detail { user_stacks: true, cpu_stacks: true, cells, ..Detail::default() };
     Reading { kallsyms: RT_KALLSYMS, detail, ..Reading::with_switches() }
 }
 

@@ -4,7 +4,7 @@ mod streams;
 
 use std::time::{Duration, Instant};
 
-use lockprof::analyse::Detail;
+use lockprof::analyse::{Detail, Slicing};
 use lockprof::model::GroupBy;
 use lockprof::source::{Round, Synthetic};
 use proptest::collection::vec;
@@ -13,7 +13,8 @@ use streams::scenario::arbitrary;
 use streams::{READER, Reading, SPIN, WRITE, ask, at};
 
 fn reading() -> Reading {
-    let detail = Detail { user_stacks: true, cpu_stacks: true, cells: 16 };
+    let detail =
+        Detail { user_stacks: true, cpu_stacks: true, slicing: Some(Slicing::WHOLE), cells: 16 };
     Reading { kallsyms: streams::RT_KALLSYMS, detail, ..Reading::with_switches() }
 }
 

@@ -5,3 +5,4 @@
 
 mod live;
 mod perf_table;
+mod pty;

@@ -54,7 +54,7 @@ fn counts(since: u64, rounds: [Vec<u8>; 3]) -> Counts {
         None
     });
     assert!(recorded.failure.is_none(), "{:?}", recorded.failure);
-    finish(recorded.writer, &origin, &end(0), recorded.sample_time);
+    finish(recorded.writer.unwrap(), &origin, &end(0), recorded.sample_time);
     let counts_of = |pipeline: &Pipeline| pipeline.report(&ask(GroupBy::Task)).trust.counts;
     let counts = counts_of(&live(&origin, &heard, None));
     assert_eq!(counts_of(&replayed(Replay::open(&path).unwrap()).0), counts);

@@ -339,3 +339,100 @@ fn a_picture_that_cannot_be_drawn_leaves_the_recording() {
     assert_said(&output, 125, "cannot write `no/such/x.svg`", &["mkdir -p no/such"]);
     assert_eq!(files_in(place.path()), ["lockprof.data"]);
 }
+
+/// Runs a program behind a seccomp filter that answers a system call with an errno, as containers do.
+/// perl is everywhere where dpkg is, and asks the kernel without a line of unsafe here.
+const REFUSE: &str = r#"
+    my ($call, $errno) = (shift, shift);
+    my $steps = join '', map { pack 'SCCL', @$_ } [0x20, 0, 0, 0], [0x15, 0, 1, $call],
+        [0x06, 0, 0, 0x00050000 | $errno], [0x06, 0, 0, 0x7fff0000];
+    my $filter = pack 'Sx6P', 4, $steps;
+    syscall(157, 38, 1, 0, 0, 0) == 0 or die "no_new_privs: $!";
+    syscall(157, 22, 2, $filter) == 0 or die "seccomp: $!";
+    exec @ARGV or die "exec: $!";
+"#;
+
+/// perf_event_open(2) and prctl(2) have these numbers on x86_64.
+#[test]
+fn a_filter_that_refuses_the_system_call_is_told_from_missing_rights() {
+    let perl = Command::new("perl").args(["-e", "1"]).status().is_ok_and(|ran| ran.success());
+    if !may_record() || !cfg!(target_arch = "x86_64") || !perl {
+        return aloud::skipped("this needs perl and the system call numbers of x86_64");
+    }
+    const EPERM: (&str, &str) =
+        ("1", "a seccomp filter stands between this process and the kernel");
+    const ENOSYS: (&str, &str) = ("38", "a seccomp filter of a container hides it");
+    for (errno, hint) in [EPERM, ENOSYS] {
+        let place = directory();
+        let before = ["perl", "-e", REFUSE, "298", errno];
+        let output = record(&before, &["--no-cpu", "--", "touch", "mark"], place.path());
+        let start = "--security-opt seccomp=unconfined --cap-add PERFMON";
+        let error = "cannot trace lock contention: perf_event_open(";
+        let said = String::from_utf8_lossy(&output.stderr).replace("\n      ", " ");
+        assert!(said.contains(hint), "{said}");
+        assert_said(&output, 125, error, &[start, "`lockprof doctor`"]);
+        assert_eq!(files_in(place.path()), [""; 0], "the command has not run");
+    }
+}
+
+/// What a chroot lacks is named one thing after the other, until it records.
+#[test]
+fn in_a_chroot_without_sysfs_the_user_is_told_to_mount_it() {
+    if !may_record() {
+        return;
+    }
+    let place = directory();
+    // The program's own libraries are needed in there: the whole machine is bound read-only, without
+    // what is mounted on it.
+    let script = "mkdir root && mount --bind / root && mount -t proc proc root/proc
+        mount -t tmpfs none root/tmp && cp \"$0\" root/tmp/lockprof && cd /
+        exec chroot \"$OLDPWD/root\" /tmp/lockprof record -o /tmp/x.data -a -d 10ms";
+    let output = in_own_mounts(script, place.path());
+    let error = "cannot read /sys/devices/system/cpu/online: No such file or directory";
+    let hints = ["/sys is not mounted here, as in a bare chroot", "mount -t sysfs sysfs /sys"];
+    assert_said(&output, 2, error, &hints);
+}
+
+/// Each capability by itself: which of them recording needs, and that a missing one is said.
+#[test]
+fn root_records_with_either_right_to_trace_and_says_what_the_lack_of_others_costs() {
+    if !may_record() || Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
+        return;
+    }
+    for (without_these, records) in [
+        ("-sys_admin", true),
+        ("-perfmon", true),
+        ("-ipc_lock", true),
+        ("-syslog", true),
+        ("-sys_admin,-perfmon", false),
+        ("-all", false),
+    ] {
+        let place = directory();
+        let output = record(&without(without_these), &["-a", "-d", "50ms"], place.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        if records {
+            assert_eq!(output.status.code(), Some(0), "{without_these}: {said}");
+            assert_eq!(files_in(place.path()), ["lockprof.data"], "{without_these}");
+        } else {
+            assert!(said.contains("no CAP_PERFMON"), "{without_these}: {said}");
+            assert!(!output.status.success(), "{without_these}");
+        }
+    }
+}
+
+#[test]
+fn in_a_user_namespace_the_user_is_told_that_capabilities_do_not_reach_perf() {
+    if !may_record() || Sysctls::read().perf_event_paranoid.is_none_or(|level| level < 0) {
+        return;
+    }
+    let place = directory();
+    let before =
+        ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"];
+    let output = record(&before, &["--no-cpu", "--", "touch", "mark"], place.path());
+    if String::from_utf8_lossy(&output.stderr).starts_with("unshare:") {
+        return aloud::skipped("this machine makes no user namespaces");
+    }
+    let hints = ["lives in a user namespace", "sudo lockprof record", "`lockprof doctor`"];
+    assert_said(&output, 125, "cannot trace lock contention: perf_event_open(", &hints);
+    assert_eq!(files_in(place.path()), [""; 0], "the command has not run");
+}

@@ -9,7 +9,7 @@ use lockprof::report::Report;
 use reports::{assert_golden, text};
 use serde_json::Value;
 
-fn every_report() -> [(&'static str, Report); 12] {
+fn every_report() -> [(&'static str, Report); 14] {
     [
         ("sites", reports::sites()),
         ("stacks", reports::stacks()),
@@ -19,6 +19,8 @@ fn every_report() -> [(&'static str, Report); 12] {
         ("doubtful", reports::doubtful()),
         ("hostile", reports::hostile()),
         ("hostile tasks", reports::hostile_tasks()),
+        ("hostile cgroups", reports::hostile_cgroups()),
+        ("hostile locks", reports::hostile_locks()),
         ("blame", reports::blame()),
         ("hostile blame", reports::hostile_blame()),
         ("threads", reports::threads()),

@@ -195,9 +195,17 @@ fn loss_is_hinted_at_above_one_percent_only() {
 
 #[test]
 fn hostile_names_do_not_reach_the_terminal() {
-    for report in [reports::hostile(), reports::hostile_tasks(), reports::hostile_blame()] {
+    let all = [
+        reports::hostile(),
+        reports::hostile_tasks(),
+        reports::hostile_cgroups(),
+        reports::hostile_locks(),
+        reports::hostile_blame(),
+        reports::hostile_threads(),
+    ];
+    for report in all {
         for width in [20, 80, 100, 400] {
-            let page = text(&table(width), &report);
+            let page = text(&Table { phases: true, ..with_sides(width) }, &report);
             let acting = page.chars().find(|&c| c != '\n' && lockprof::render::escape::acts(c));
             assert_eq!(acting, None, "{page}");
         }

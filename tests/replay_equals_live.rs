@@ -71,6 +71,16 @@ fn what_the_counters_lost_is_said_live_as_it_is_later() {
     assert!(live.contains(", 8 records lost"), "{live}");
 }
 
+#[test]
+fn what_the_recorder_adds_to_the_file_does_not_say_when_a_ring_was_read() {
+    let mut s = Synthetic::new();
+    s.switch(at(1_000, 0, 7), false).begin(at(1_200, 0, 7), 0xa0, MUTEX, WRITER);
+    let first = s.take_round().bytes;
+    s.lost(at(1_300, 0, 7), 5).switch(at(1_400, 0, 7), true);
+    let (live, later) = both(&[first, s.take_round().bytes], 8);
+    assert_eq!(live, later);
+}
+
 /// The rounds up to byte `len` of their records in a file, cut behind the last whole record.
 fn cut(heard: &[Round], len: u64) -> Vec<Round> {
     let mut kept = Vec::new();

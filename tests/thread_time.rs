@@ -181,6 +181,23 @@ fn what_lost_records_hide_is_unknown_and_part_of_the_whole() {
     assert_eq!(parts(&report), [21, 0, 0, 0, 20, 39]);
 }
 
+/// With `-p` only the target's own switches are recorded: when the others leave again is not known.
+#[test]
+fn tasks_that_attached_threads_switch_to_or_wake_have_no_time_of_their_own() {
+    let reading = Reading { attached: Some(7), switches: true, ..reading() };
+    let report = reading.report(GroupBy::Site, |s| {
+        s.comm(0, 7, 7, "target", false);
+        s.switch(at(MS, 0, 7), false);
+        s.waking(at(5 * MS, 0, 7), 9, &[]);
+        s.sched_switch(at(11 * MS, 0, 7), 1, 8, (&asleep(FSYNC), &[]));
+        s.switch(at(11 * MS, 0, 7), true);
+        s.switch(at(31 * MS, 0, 7), false);
+        s.exit(at(41 * MS, 0, 7));
+    });
+    assert_eq!(thread_time(&report).threads, 1);
+    assert_eq!(parts(&report), [20, 0, 0, 0, 20, 0]);
+}
+
 #[test]
 fn a_recording_without_switches_has_no_thread_time() {
     let reading = Reading { sleeps: false, ..reading() };

@@ -81,27 +81,42 @@ pub struct Workload {
     child: Child,
     pidfd: OwnedFd,
     gate: Option<UnixStream>,
+    /// What our terminal sends does not reach it.
+    own_terminal: bool,
 }
 
 impl Workload {
     /// Starts `stub... FD command...`, where the stub calls [`exec_stub`] with FD and the command.
     pub fn start(stub: &[OsString], command: &[OsString]) -> Result<Workload, WorkloadError> {
+        Workload::start_on(stub, command, None)
+    }
+
+    /// The same with a terminal of its own as stdin, stdout and stderr.
+    pub fn start_on(
+        stub: &[OsString],
+        command: &[OsString],
+        terminal: Option<BorrowedFd<'_>>,
+    ) -> Result<Workload, WorkloadError> {
         let program = command.first().ok_or(WorkloadError::Empty)?.clone();
         let (stub_program, stub_args) = stub.split_first().ok_or(WorkloadError::Empty)?;
         let (mut ours, theirs) = UnixStream::pair().map_err(WorkloadError::Stub)?;
         // Between the next line and the end of `theirs` any process started here inherits it.
         let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(|e| WorkloadError::Stub(e.into()))?;
-        let mut child = Command::new(stub_program)
-            .args(stub_args)
-            .arg(theirs.as_raw_fd().to_string())
-            .args(command)
-            .spawn()
-            .map_err(WorkloadError::Stub)?;
+        let mut stub = Command::new(stub_program);
+        stub.args(stub_args).arg(theirs.as_raw_fd().to_string()).args(command);
+        if let Some(terminal) = terminal {
+            let user = || terminal.try_clone_to_owned().map_err(WorkloadError::Stub);
+            stub.stdin(user()?).stdout(user()?).stderr(user()?);
+        }
+        let mut child = stub.spawn().map_err(WorkloadError::Stub)?;
         drop(theirs);
         let there = ours.read_exact(&mut [0]).and_then(|()| pidfd_of(&child));
         match there {
-            Ok(pidfd) => Ok(Workload { program, child, pidfd, gate: Some(ours) }),
+            Ok(pidfd) => {
+                let own_terminal = terminal.is_some();
+                Ok(Workload { program, child, pidfd, gate: Some(ours), own_terminal })
+            }
             Err(error) => {
                 end(&mut child);
                 Err(WorkloadError::Stub(error))
@@ -153,7 +168,7 @@ impl Workload {
     /// has ended gets nothing; that is no error.
     pub fn forward(&self, signal: i32) -> Result<(), WorkloadError> {
         let by_terminal = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP].contains(&signal);
-        if by_terminal && in_foreground() {
+        if by_terminal && !self.own_terminal && in_foreground() {
             return Ok(());
         }
         self.signal(signal)
@@ -202,6 +217,13 @@ fn is_closed(error: &io::Error) -> bool {
 
 fn shell_status(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(125)
+}
+
+/// Makes the terminal of stdin that of a session of its own, so that its keys can interrupt and stop
+/// what runs there. For the stub, before [`exec_stub`].
+pub fn own_terminal() -> io::Result<()> {
+    rustix::process::setsid()?;
+    Ok(rustix::process::ioctl_tiocsctty(io::stdin())?)
 }
 
 /// The stub's whole work: waits at the gate, then becomes the command. Comes back only with an error,

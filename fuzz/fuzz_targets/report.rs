@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lockprof::analyse::Detail;
+use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, Query};
 use lockprof::perf_compat::{PerfCompat, Walk};
@@ -13,13 +13,19 @@ use lockprof::render::{Csv, Folded, Json, Renderer, Script, Table};
 use lockprof::source::{Replay, Round};
 
 const KALLSYMS: &[u8] = b"ffffffff81000000 T _text\nffffffff81001000 T rwsem_down_write_slowpath\n\
-    ffffffff81002000 T down_write\nffffffff81003000 T do_mprotect_pkey\nffffffff81f00000 T _etext\n";
+    ffffffff81002000 T down_write\nffffffff81003000 T do_mprotect_pkey\nffffffff81004000 T up_write\n\
+    ffffffff81005000 T rwsem_wake\nffffffff81006000 T __schedule\nffffffff81007000 T schedule\n\
+    ffffffff81008000 T futex_do_wait\nffffffff81f00000 T _etext\n";
+
+/// Questions whose answers are made in different ways.
+const QUESTIONS: [GroupBy; 4] = [GroupBy::Site, GroupBy::Lock, GroupBy::Blame, GroupBy::Cgroup];
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(mut replay) = Replay::from_bytes(bytes.to_vec()) else { return };
     let origin = replay.take_origin();
     let kernel = Kernel::from_kallsyms(KALLSYMS);
-    let detail = Detail { user_stacks: true, cpu_stacks: true, cells: 64 };
+    let detail =
+        Detail { user_stacks: true, cpu_stacks: true, slicing: Some(Slicing::WHOLE), cells: 64 };
     let symbols = (Kernel::from_kallsyms(KALLSYMS), String::new());
     let Ok(mut pipeline) = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())
     else {
@@ -41,11 +47,13 @@ fuzz_target!(|bytes: &[u8]| {
     }
     pipeline.finish();
     stream.finish(&mut take);
-    let report = pipeline.report(&Query { stacks: true, ..Query::default() });
-    assert!(report.trust.counts.balance(), "{:?}", report.trust.counts);
     let formats: [&dyn Renderer; 4] = [&Table::default(), &Json, &Csv, &Folded::default()];
-    for format in formats {
-        format.render(&report, &mut std::io::sink()).expect("a sink takes all");
+    for by in QUESTIONS {
+        let report = pipeline.report(&Query { by, stacks: true, ..Query::default() });
+        assert!(report.trust.counts.balance(), "{:?}", report.trust.counts);
+        for format in formats {
+            format.render(&report, &mut std::io::sink()).expect("a sink takes all");
+        }
     }
     compat.finish().write_table(&mut std::io::sink()).expect("a sink takes all");
 });

@@ -2,8 +2,8 @@
 //! it slept meanwhile.
 //!
 //! In: the pieces of waits, and their parts that go on to another releaser. Out: bounded tables. When
-//! one is full the keys that count least are
-//! merged into their parents; what is charged to anybody at all stays exact.
+//! one is full the keys that count least are merged into their parents; what is charged to anybody at
+//! all stays exact.
 //!
 //! ```text
 //!   waiter's user stack -> none   waiter -> any   releaser -> any   waiter's lock, stack, context as

@@ -6,15 +6,16 @@
 
 use hashbrown::HashMap;
 
-use super::blame::{Blame, BlameKey, ChargedTo, HoldKey, ReleaserKey, SleepKey, ThroughKey, fold};
+use super::blame::{Blame, fold};
 use super::key::{CellKey, StackKey, TaskKey};
 use super::queues::{QueueKey, QueueTable};
 use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
-use crate::attribute::{Attribution, Facts, Standing};
-use crate::correlate::{Busy, ChainPart, Hold, Piece, PieceEnd, Releaser, Sample};
+use super::timeline::{Slicing, Timeline};
+use crate::attribute::{Facts, Standing};
+use crate::correlate::{Busy, Sample};
 use crate::model::{
-    Behind, FunctionId, HolderTimes, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat,
-    Spun, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat, Spun, StackId,
+    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -27,13 +28,15 @@ pub struct Detail {
     pub user_stacks: bool,
     /// Keep the stacks of all CPU samples.
     pub cpu_stacks: bool,
+    /// Keep waits by time too, and how it is cut.
+    pub slicing: Option<Slicing>,
     /// Cells at the most.
     pub cells: usize,
 }
 
 impl Default for Detail {
     fn default() -> Detail {
-        Detail { user_stacks: false, cpu_stacks: false, cells: CELL_LIMIT }
+        Detail { user_stacks: false, cpu_stacks: false, slicing: None, cells: CELL_LIMIT }
     }
 }
 
@@ -93,16 +96,17 @@ impl Cell {
 /// Sums by key.
 #[derive(Debug, Default)]
 pub struct Tables {
-    detail: Detail,
-    filter: WaitFilter,
+    pub(super) detail: Detail,
+    pub(super) filter: WaitFilter,
     waits: HashMap<CellKey, Cell>,
     cpu: HashMap<CpuKey, Spun>,
     cpu_total: Spun,
-    blame: Blame,
+    pub(super) blame: Blame,
     queues: QueueTable,
     thread_times: ThreadTimes,
     idle: Spun,
     outside: Spun,
+    timeline: Option<Timeline>,
     folded: u64,
     span: Option<(Timestamp, Timestamp)>,
 }
@@ -110,7 +114,8 @@ pub struct Tables {
 impl Tables {
     /// Empty tables.
     pub fn new(detail: Detail, filter: WaitFilter) -> Tables {
-        Tables { detail, filter, ..Tables::default() }
+        let timeline = detail.slicing.map(Timeline::new);
+        Tables { detail, filter, timeline, ..Tables::default() }
     }
 
     /// Counts a wait. `phases`: what it was spent on inside a range of time.
@@ -118,38 +123,21 @@ impl Tables {
     pub fn add_wait(
         &mut self,
         wait: &Wait,
-        phases: impl FnOnce(TimeRange) -> PhaseTimes,
+        phases: impl Fn(TimeRange) -> PhaseTimes,
         site: impl Fn(StackId) -> Option<FunctionId>,
     ) {
-        let (range, full) = (self.filter.time, wait.full());
-        let ends_inside = range.contains(wait.end);
-        let own = wait.own_inside(range);
-        if full < self.filter.min_wait || (own == Nanos::ZERO && !ends_inside) {
+        let range = self.filter.time;
+        if wait.full() < self.filter.min_wait || !is_counted(wait, range) {
             return;
         }
-        let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
+        let key = cell_key(wait, self.detail);
+        let cell = self.waits.entry(key).or_default();
         cell.see(wait.begin, wait.end);
-        let stat = &mut cell.stat;
-        match wait.outcome {
-            Outcome::Open => {
-                stat.open_time += own;
-                stat.open += u64::from(ends_inside);
-            }
-            Outcome::Uncertain => {
-                stat.uncertain_time += own;
-                stat.uncertain += u64::from(ends_inside);
-            }
-            outcome => {
-                if ends_inside {
-                    stat.ended.add(full);
-                    stat.failed += u64::from(outcome == Outcome::Failed);
-                    stat.backed_off += u64::from(outcome == Outcome::BackedOff);
-                }
-                stat.ended.own += own;
-            }
-        }
-        if wait.outcome != Outcome::Uncertain {
-            stat.phases.merge(&phases(range));
+        count_into(&mut cell.stat, wait, range, &phases);
+        if let Some(timeline) = &mut self.timeline {
+            let first = self.span.map_or(wait.begin, |(first, _)| first.max(range.from));
+            timeline.advance(first, wait.end.min(range.to), &site);
+            timeline.add_wait(wait, key, range, &phases, &site);
         }
         self.make_room(site);
     }
@@ -198,6 +186,11 @@ impl Tables {
             let cell = self.waits.entry(key).or_default();
             cell.see(sample.time, sample.time);
             cell.stat.spun.merge(one);
+            if let Some(timeline) = &mut self.timeline {
+                let first = self.span.map_or(sample.time, |(first, _)| first);
+                timeline.advance(first.max(self.filter.time.from), sample.time, &site);
+                timeline.add_spun(sample.time, key, one);
+            }
             self.make_room(site);
         }
         if self.detail.cpu_stacks {
@@ -213,87 +206,6 @@ impl Tables {
     /// What the queue of a lock did.
     pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
         self.queues.queues.get(key)
-    }
-
-    /// Charges a piece of a wait. `holder`: what who is charged did inside a range of time; it tells on
-    /// which stacks that one slept.
-    pub fn add_piece(
-        &mut self,
-        (wait, piece): (&Wait, &Piece),
-        holder: impl FnOnce(TimeRange, &mut dyn FnMut(StackId, Nanos)) -> HolderTimes,
-        attribution: &Attribution,
-    ) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait {
-            return;
-        }
-        let inside = TimeRange { from: piece.from.max(range.from), to: piece.to.min(range.to) };
-        let ends_inside = range.contains(piece.to);
-        let own = wait.own_inside(inside);
-        if own == Nanos::ZERO && !ends_inside {
-            return;
-        }
-        let to = match piece.end {
-            PieceEnd::HandOver(by) => ChargedTo::Releaser(releaser_key(by)),
-            PieceEnd::Uncharged(why) => ChargedTo::Nobody(why),
-        };
-        let key = BlameKey { waiter: cell_key(wait, self.detail), to };
-        let stat = self.blame.pieces.entry(key).or_default();
-        stat.ended.own += own;
-        if ends_inside {
-            stat.ended.add(piece.to.since(piece.from));
-        }
-        if let Some(hold) = key.hold() {
-            let sleeps = &mut self.blame.sleeps;
-            stat.holder.merge(&holder(inside, &mut |stack, time| {
-                let key = SleepKey { hold, stack: StackKey::Stack(stack) };
-                *sleeps.entry(key).or_default() += time;
-            }));
-        }
-        self.make_room_for_blame(attribution);
-    }
-
-    /// Counts a part of a piece that goes on to another than the piece's releaser, or may do so unseen.
-    pub fn add_through(&mut self, wait: &Wait, part: ChainPart, attribution: &Attribution) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait {
-            return;
-        }
-        let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
-        let own = wait.own_inside(inside);
-        if part.cut {
-            self.blame.cut += own;
-        }
-        let ends_inside = range.contains(part.to);
-        if part.chain.is_none() || (own == Nanos::ZERO && !ends_inside) {
-            return;
-        }
-        let key = ThroughKey { waiter: cell_key(wait, self.detail), chain: part.chain };
-        let stat = self.blame.through.entry(key).or_default();
-        stat.own += own;
-        if ends_inside {
-            stat.add(part.to.since(part.from));
-        }
-        self.make_room_for_blame(attribution);
-    }
-
-    /// Charged waiting that goes on to another than its releaser, by waiter and chain, in no order.
-    pub fn through(&self) -> impl Iterator<Item = (&ThroughKey, &Stat)> {
-        self.blame.through.iter()
-    }
-
-    /// Charged time that may go on to another unseen, because a limit was reached.
-    pub fn cut(&self) -> Nanos {
-        self.blame.cut
-    }
-
-    /// Counts how long a releaser kept a lock while others waited for it.
-    pub fn add_hold(&mut self, hold: &Hold, attribution: &Attribution) {
-        if self.filter.time.contains(hold.time) {
-            let key = HoldKey { lock: Some(hold.lock), by: releaser_key(hold.by) };
-            self.blame.holds.entry(key).or_default().add(hold.length);
-            self.make_room_for_blame(attribution);
-        }
     }
 
     /// Counts a stretch of a thread's life.
@@ -319,28 +231,6 @@ impl Tables {
     /// Where the time of the threads went.
     pub fn thread_times(&self) -> &ThreadTimes {
         &self.thread_times
-    }
-
-    /// Pieces of waits by waiter and releaser, in no order.
-    pub fn pieces(&self) -> impl Iterator<Item = (&BlameKey, &WaitStat)> {
-        self.blame.pieces.iter()
-    }
-
-    /// Where those slept who are charged with waiting, and how much of the waiting that was, in no order.
-    pub fn holder_sleeps(&self) -> impl Iterator<Item = (&SleepKey, &Nanos)> {
-        self.blame.sleeps.iter()
-    }
-
-    /// How long `key` kept a lock.
-    pub fn hold(&self, key: &HoldKey) -> Option<&Stat> {
-        self.blame.holds.get(key)
-    }
-
-    #[inline]
-    fn make_room_for_blame(&mut self, attribution: &Attribution) {
-        let waiter = |stack| attribution.known(stack)?.site.caller;
-        let releaser = |stack| attribution.known(stack)?.release.as_ref()?.site.caller;
-        self.blame.make_room(self.detail.cells, &waiter, &releaser);
     }
 
     /// Counts a CPU sample of a task that is not the target's.
@@ -373,9 +263,43 @@ impl Tables {
         self.filter.time = time;
     }
 
+    /// Counts from here on only, and nothing of what was before.
+    pub fn restart(&mut self, from: Timestamp) {
+        let time = TimeRange { from, ..self.filter.time };
+        *self = Tables::new(self.detail, WaitFilter { time, ..self.filter });
+        self.span = Some((from, from));
+    }
+
+    /// Time has come to the last event, also where nobody waited.
+    pub fn advance(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
+        if let (Some(timeline), Some((first, last))) = (&mut self.timeline, self.span) {
+            timeline.advance(first.max(self.filter.time.from), last, &site);
+        }
+    }
+
+    /// The cell of a wait, and what it counts in a range of time; `None` for nothing.
+    pub fn cell_of(
+        &self,
+        wait: &Wait,
+        inside: TimeRange,
+        phases: &impl Fn(TimeRange) -> PhaseTimes,
+    ) -> Option<(CellKey, WaitStat)> {
+        let range = self.filter.time;
+        let range = TimeRange { from: range.from.max(inside.from), to: range.to.min(inside.to) };
+        if wait.full() < self.filter.min_wait {
+            return None;
+        }
+        Some((cell_key(wait, self.detail), count(wait, range, phases)?))
+    }
+
     /// All cells, in no order.
     pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
         self.waits.iter().map(|(key, cell)| (key, &cell.stat))
+    }
+
+    /// Waits by time, where they are kept so.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
     }
 
     /// From the first begin to the last end of the waits of a cell.
@@ -410,7 +334,9 @@ impl Tables {
 
     /// Keys that were merged into their parents.
     pub fn folded(&self) -> u64 {
-        self.folded + self.blame.folded + self.queues.folded + self.thread_times.folded()
+        let by_time = self.timeline.as_ref().map_or(0, Timeline::folded);
+        let of_waits = self.folded + self.blame.folded + self.queues.folded;
+        of_waits + self.thread_times.folded() + by_time
     }
 
     fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
@@ -437,8 +363,56 @@ impl Tables {
     }
 }
 
+/// Whether a wait counts in a range of time at all.
 #[inline]
-fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
+fn is_counted(wait: &Wait, range: TimeRange) -> bool {
+    range.contains(wait.end) || wait.own_inside(range) != Nanos::ZERO
+}
+
+/// What a wait counts in a range of time; `None` for nothing.
+pub(super) fn count(
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) -> Option<WaitStat> {
+    let mut stat = WaitStat::default();
+    is_counted(wait, range).then(|| count_into(&mut stat, wait, range, phases))?;
+    Some(stat)
+}
+
+#[inline]
+fn count_into(
+    stat: &mut WaitStat,
+    wait: &Wait,
+    range: TimeRange,
+    phases: &impl Fn(TimeRange) -> PhaseTimes,
+) {
+    let (ends_inside, own) = (range.contains(wait.end), wait.own_inside(range));
+    match wait.outcome {
+        Outcome::Open => {
+            stat.open_time += own;
+            stat.open += u64::from(ends_inside);
+        }
+        Outcome::Uncertain => {
+            stat.uncertain_time += own;
+            stat.uncertain += u64::from(ends_inside);
+        }
+        outcome => {
+            if ends_inside {
+                stat.ended.add(wait.full());
+                stat.failed += u64::from(outcome == Outcome::Failed);
+                stat.backed_off += u64::from(outcome == Outcome::BackedOff);
+            }
+            stat.ended.own += own;
+        }
+    }
+    if wait.outcome != Outcome::Uncertain {
+        stat.phases.merge(&phases(range));
+    }
+}
+
+#[inline]
+pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
     CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
@@ -447,11 +421,6 @@ fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }
-}
-
-fn releaser_key(by: Releaser) -> ReleaserKey {
-    let Releaser { task, stack, kind } = by;
-    ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
 }
 
 /// The type of lock that a sample waits for without a tracepoint having said so. Where the task has an

@@ -54,7 +54,6 @@ pub(super) fn release(frames: &[KernelFrame]) -> Option<Release> {
     let mut mode = None;
     for row in from.iter().take_while(|frame| frame.lock_code).filter_map(sleeping_lock) {
         row.kind.into_iter().for_each(|kind| kinds.insert(kind));
-        mode = mode.or(row.mode);
         if !matches!(row.role, Role::Wake | Role::Release | Role::IrqOn) {
             kind = HandOverKind::PassOn;
         }

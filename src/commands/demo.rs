@@ -32,6 +32,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         output: PathBuf::from(DEFAULT_RECORDING),
         svg: Some(PathBuf::from(PICTURE)),
         command,
+        no_tui: true,
         ..RecordArgs::of_defaults()
     };
     let outcome = record::record(&args)?;

@@ -15,6 +15,8 @@ mod record;
 mod repair;
 mod report;
 mod script;
+mod top;
+mod tui;
 
 use std::process::ExitCode;
 
@@ -30,6 +32,8 @@ pub fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Report(args) if args.perf_compat => perf_compat::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Tui(args) => tui::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Flamegraph(args) => flamegraph::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -4,6 +4,9 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+
 use crate::cli::args::DEFAULT_RECORDING;
 use crate::cli::checks;
 use crate::cli::messages::Failure;
@@ -22,9 +25,23 @@ pub(super) fn of_stderr() -> (usize, bool) {
     (width(io::stderr()), color(&io::stderr()))
 }
 
+/// Columns and lines of stdout's terminal.
+pub(super) fn size_of_stdout() -> (u16, u16) {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    size.map_or((80, 24), |size| (size.ws_col, size.ws_row))
+}
+
 fn width(stream: impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(stream).ok();
     size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(COLUMNS)
+}
+
+/// Whether a screen can be shown and keys be read: stdin, stdout and stderr are all the terminal, and
+/// this process is in its foreground.
+pub(super) fn has_terminal() -> bool {
+    let stdin = io::stdin();
+    let is_all = stdin.is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+    is_all && tcgetpgrp(stdin).is_ok_and(|group| group == getpgrp())
 }
 
 /// On a terminal, unless `NO_COLOR` is set.

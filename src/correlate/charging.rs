@@ -118,17 +118,29 @@ impl Wakeups {
         while let Some(id) = self.late.named.pop() {
             self.settle_lock(id, out);
         }
-        while let Some((time, id)) = self.late.overdue(now) {
-            let Some(of_lock) = self.late.locks.get_mut(&id) else { continue };
-            of_lock.nameless.retain(|hold| {
-                let given_up = hold.time <= time;
-                if given_up {
-                    out(Charge::Hold(*hold));
-                }
-                !given_up
-            });
-            self.settle_lock(id, out);
+        while let Some(oldest) = self.late.overdue(now) {
+            self.give_up(oldest, out);
         }
+    }
+
+    /// The end of the recording: nothing more will be known.
+    pub fn finish(&mut self, out: &mut impl FnMut(Charge<'_>)) {
+        while let Some(oldest) = self.late.order.pop_front() {
+            self.give_up(oldest, out);
+        }
+    }
+
+    /// Hand-overs of this lock until then stay without a site.
+    fn give_up(&mut self, (time, id): (Timestamp, LockId), out: &mut impl FnMut(Charge<'_>)) {
+        let Some(of_lock) = self.late.locks.get_mut(&id) else { return };
+        of_lock.nameless.retain(|hold| {
+            let given_up = hold.time <= time;
+            if given_up {
+                out(Charge::Hold(*hold));
+            }
+            !given_up
+        });
+        self.settle_lock(id, out);
     }
 
     fn settle_lock(&mut self, id: LockId, out: &mut impl FnMut(Charge<'_>)) {

@@ -19,7 +19,7 @@ pub(super) struct Gap {
 }
 
 /// The latest losses.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Gaps {
     latest: VecDeque<Gap>,
     /// How many there were before these.

@@ -20,7 +20,7 @@ use crate::model::Cpu;
 
 /// Which rings lost records, and how long ago. Losses are numbered in the order in which they are read:
 /// the record behind a loss carries the very time of the LOST record.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     /// How many there were.
     count: u64,

@@ -107,7 +107,7 @@ pub struct Moment {
 }
 
 /// Pairs begins with ends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Correlate {
     pub(super) cpus: HashMap<Cpu, Vec<Open>>,
     pub(super) tasks: HashMap<TaskId, TaskState>,

@@ -18,7 +18,7 @@ use crate::stacks::Stacks;
 const RTMUTEX_OFFSET: u64 = 8;
 
 /// What a stack says of an RT wait, looked up once for each distinct stack.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rwbase {
     known: HashMap<StackId, Option<LockType>>,
 }

@@ -13,7 +13,7 @@ use crate::model::{Cpu, LockAddr, Mode, Outcome, Timestamp, Wait};
 const DEPTH: usize = 16;
 
 /// What is remembered of a task while it waits.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TaskState {
     pub(super) opens: Vec<Open>,
     last: Option<Seen>,

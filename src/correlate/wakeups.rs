@@ -222,7 +222,8 @@ impl Wakeups {
         {
             return None;
         }
-        lock.hand_overs.push(HandOver { time, by });
+        // Records that come out of order are no reason for pieces that overlap.
+        lock.hand_overs.insert(lock.after(time), HandOver { time, by });
         self.kept += 1;
         if by.kind == HandOverKind::PassOn {
             return None;

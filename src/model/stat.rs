@@ -93,6 +93,10 @@ pub struct WaitStat {
     pub open: u64,
     /// At least this long they waited.
     pub open_time: Nanos,
+    /// Of those that are open: waiting at this moment. Nobody is in a recording that is over.
+    pub waiting: u64,
+    /// Since when, of those the one that began first.
+    pub oldest: Nanos,
     /// Waits that lost records may have cut or joined: in no total, maximum or percentile.
     pub uncertain: u64,
     /// At most this long they waited.
@@ -115,6 +119,8 @@ impl WaitStat {
         self.backed_off += other.backed_off;
         self.open += other.open;
         self.open_time += other.open_time;
+        self.waiting += other.waiting;
+        self.oldest = self.oldest.max(other.oldest);
         self.uncertain += other.uncertain;
         self.uncertain_time += other.uncertain_time;
         self.spun.merge(other.spun);

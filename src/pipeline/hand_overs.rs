@@ -3,9 +3,7 @@
 //! In: `sched_waking` and `contended_release`. Out: hand-overs in correlate, holds and late waits in the
 //! tables.
 
-use super::Stages;
-use super::lives::Lives;
-use super::sink::Sink;
+use super::stages::Stages;
 use crate::correlate::{ContendedRelease, KindSet, Moment, Releaser, Waking};
 use crate::decode::{Release, SchedWaking};
 use crate::model::{Context, HandOverKind, Timestamp};
@@ -57,20 +55,8 @@ impl Stages {
 
     /// Charges waits of whose hand-overs all is known by now, and forgets what nobody needs.
     fn settle(&mut self, now: Timestamp) {
-        let Stages {
-            stacks,
-            tasks,
-            lives,
-            correlate,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            ..
-        } = self;
-        let states = lives.as_ref().map(Lives::states);
-        Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables }.settle(now);
+        self.observers().sink.settle(now);
+        let Stages { wakeups, correlate, .. } = self;
         if let Some(wakeups) = wakeups
             && wakeups.is_full()
         {

@@ -6,8 +6,7 @@
 
 use hashbrown::HashMap;
 
-use super::Stages;
-use super::sink::Sink;
+use super::stages::{Observers, Stages};
 use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
 use crate::correlate::{
     Leaving, LockSleep, Moment, Recorded, RunState, RunStates, SleepCounts, Sleeps, Stretch,
@@ -50,6 +49,9 @@ pub(super) struct Lives {
     states: RunStates,
     /// `None` where sleeps cannot be told from waits that were traced.
     sleeps: Option<Sleeps>,
+    /// Processes whose threads were attached to. Of the tasks that these switch to and wake, half is heard:
+    /// they have no time of their own here. `None` where everything was recorded.
+    attached: Option<Vec<i32>>,
     departures: HashMap<TaskId, Departure>,
     /// Stretches on their way.
     over: Vec<Stretch>,
@@ -57,12 +59,13 @@ pub(super) struct Lives {
 
 impl Lives {
     /// For a recording that has these records; `None` when it does not say when tasks run.
-    pub(super) fn new(recorded: Recorded) -> Option<Lives> {
+    pub(super) fn new(recorded: Recorded, attached: Option<&[i32]>) -> Option<Lives> {
         recorded.switches.then(|| Lives {
             states: RunStates::new(recorded.switch_ins),
             // Without ends it is not known which sleeps were part of a traced wait.
             sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
                 .then(|| Sleeps::new(recorded.switch_ins)),
+            attached: attached.map(<[i32]>::to_vec),
             departures: HashMap::new(),
             over: Vec::new(),
         })
@@ -73,9 +76,14 @@ impl Lives {
         self.sleeps.as_ref().map(Sleeps::counts)
     }
 
-    /// What tasks did.
+    /// What tasks do between two switches.
     pub(super) fn states(&self) -> &RunStates {
         &self.states
+    }
+
+    /// What tasks did, and what makes waits of it.
+    pub(super) fn parts(&mut self) -> (&RunStates, Option<&mut Sleeps>) {
+        (&self.states, self.sleeps.as_mut())
     }
 
     /// LOST: a ring of `cpu` dropped records since then.
@@ -92,6 +100,11 @@ impl Lives {
     fn departure(&self, stretch: &Stretch) -> Option<Departure> {
         let departure = self.departures.get(&stretch.task).copied();
         departure.filter(|known| stretch.from.since(known.time) < SAME_SWITCH)
+    }
+
+    /// The task ended.
+    fn forget(&mut self, task: TaskId) {
+        self.departures.remove(&task);
     }
 
     fn depart(&mut self, task: TaskId, departure: Departure) {
@@ -176,26 +189,12 @@ impl Stages {
     /// The end of a task's life.
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        tables.end_life(task, at.time);
-        lives.departures.remove(&task);
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.end(task, &mut |o| sink.take(o)));
+        self.tables.end_life(task, at.time);
+        self.lives.iter_mut().for_each(|lives| lives.forget(task));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.end(task, &mut |o| sink.take(o));
+        }
     }
 
     /// The end of the recording.
@@ -203,30 +202,20 @@ impl Stages {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
         self.tables.end_lives(last);
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.finish(&mut |o| sink.take(o)));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.finish(&mut |o| sink.take(o));
+        }
     }
 
     /// The entry of a task that belongs to the target.
     fn of_target(&mut self, task: TaskId) -> Option<TaskRef> {
         let named = self.tasks.mention(task, 0, 0);
         let pid = self.tasks.info(named).pid;
+        let attached = self.lives.as_ref().and_then(|lives| lives.attached.as_ref());
+        if attached.is_some_and(|pids| !pids.contains(&pid)) {
+            return None;
+        }
         self.tasks.in_target(task, pid, 0).then(|| self.tasks.refer(task, 0, 0))
     }
 
@@ -237,24 +226,10 @@ impl Stages {
         let Stretch { task: id, from, to, .. } = *stretch;
         self.tables.add_life(&LifePiece { id, task, from, to, part });
         let lock = departure.and_then(|departure| departure.lock(stretch));
-        let Stages {
-            stacks,
-            tasks,
-            kernel,
-            attribution,
-            wakeups,
-            queues,
-            tables,
-            lives: Some(lives),
-            ..
-        } = self
-        else {
-            return;
-        };
-        let Lives { states, sleeps, .. } = lives;
-        let states = Some(&*states);
-        let mut sink = Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables };
-        sleeps.iter_mut().for_each(|sleeps| sleeps.stretch(stretch, lock, &mut |o| sink.take(o)));
+        let Observers { sleeps, mut sink, .. } = self.observers();
+        if let Some(sleeps) = sleeps {
+            sleeps.stretch(stretch, lock, &mut |o| sink.take(o));
+        }
     }
 
     /// What the stretch was spent on; a wait for a lock of user space is counted on the way.

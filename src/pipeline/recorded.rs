@@ -45,12 +45,13 @@ pub(super) fn tasks_of(origin: &Origin) -> Tasks {
     tasks.leaving_out(&settings.own_pids)
 }
 
-/// Whether events were opened on threads that ran already.
-pub(super) fn attached(origin: &Origin) -> bool {
-    origin.settings.as_ref().is_some_and(|settings| {
-        !settings.followed_system_wide
-            && matches!(settings.target, RecordedTarget::Processes { .. })
-    })
+/// The processes whose threads, which ran already, events were opened on; `None` where they were not.
+pub(super) fn attached(origin: &Origin) -> Option<&[i32]> {
+    let settings = origin.settings.as_ref().filter(|settings| !settings.followed_system_wide)?;
+    match &settings.target {
+        RecordedTarget::Processes { pids } => Some(pids),
+        _ => None,
+    }
 }
 
 /// The events whose records come through rings of their own.

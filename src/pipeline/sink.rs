@@ -66,10 +66,19 @@ impl Sink<'_> {
     /// Counts the waits of whose hand-overs all is known at `now`.
     #[inline]
     pub(super) fn settle(&mut self, now: Timestamp) {
+        self.charge(|wakeups, counter| wakeups.settle(now, &mut |charge| counter.count(charge)));
+    }
+
+    /// Counts the waits that are left.
+    pub(super) fn finish(&mut self) {
+        self.charge(|wakeups, counter| wakeups.finish(&mut |charge| counter.count(charge)));
+    }
+
+    #[inline]
+    fn charge(&mut self, charge: impl FnOnce(&mut Wakeups, &mut Counter<'_>)) {
         let Sink { tasks, states, attribution, wakeups, tables, .. } = self;
         if let Some(wakeups) = wakeups {
-            let mut counter = Counter { tables, attribution, tasks, states: *states };
-            wakeups.settle(now, &mut |charge| counter.count(charge));
+            charge(wakeups, &mut Counter { tables, attribution, tasks, states: *states });
         }
     }
 }

@@ -277,7 +277,7 @@ fn site(row: &Row) -> Vec<Cell> {
 
 /// The caller behind its wrappers: `xfs_buf_lock < xfs_read_agi`. Where that is too long, the
 /// wrappers go before the caller does.
-pub(super) fn caller(key: &RowKey) -> Cell {
+pub(crate) fn caller(key: &RowKey) -> Cell {
     let caller = visible(key.caller.as_deref().unwrap_or("[unknown]"));
     let mut names: Vec<_> = key.wrappers.iter().map(|name| visible(name)).collect();
     if names.is_empty() {
@@ -290,7 +290,7 @@ pub(super) fn caller(key: &RowKey) -> Cell {
 
 /// A lock, and the process that it belongs to: `mmap_lock of xfs_repair/4711`. The number goes where
 /// there is no room.
-fn lock_and_owner(key: &RowKey) -> Cell {
+pub(crate) fn lock_and_owner(key: &RowKey) -> Cell {
     let name = key.lock.as_ref().map_or("-".into(), |lock| visible(&lock.name));
     let Some(owner) = &key.lock_owner else { return Cell::new(name) };
     let comm = visible(&owner.comm);
@@ -311,7 +311,7 @@ fn named_by(evidence: NameEvidence) -> &'static str {
 }
 
 /// A lock known by nothing but the caller in the column before it needs no second mention.
-pub(super) fn lock_beside_caller(key: &RowKey) -> String {
+pub(crate) fn lock_beside_caller(key: &RowKey) -> String {
     match &key.lock {
         None => "-".into(),
         Some(lock) if lock.evidence == NameEvidence::Caller => {
@@ -327,7 +327,7 @@ pub(super) fn lock_beside_caller(key: &RowKey) -> String {
 }
 
 /// Who is charged, and where it let the lock go: `xfs_repair/4711 do_mprotect_pkey`; or why nobody is.
-pub(super) fn charged(releaser: Option<&ChargedName>) -> Cell {
+pub(crate) fn charged(releaser: Option<&ChargedName>) -> Cell {
     match releaser {
         Some(ChargedName::Releaser { task, caller, wrappers, kind }) => {
             let mut names: Vec<_> = wrappers.iter().map(|name| visible(name)).collect();

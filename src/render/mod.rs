@@ -8,9 +8,10 @@ use std::io;
 
 use crate::report::Report;
 
-mod cells;
-mod chains;
 mod blame_json;
+mod block;
+pub(crate) mod cells;
+mod chains;
 mod csv;
 mod doubts;
 pub mod escape;
@@ -21,8 +22,7 @@ mod folded;
 mod grid;
 mod json;
 mod json_lines;
-mod json_threads;
-mod path_words;
+pub(crate) mod path_words;
 mod paths;
 mod paths_json;
 mod phases;
@@ -33,9 +33,12 @@ mod readers_writers_json;
 mod script;
 mod table;
 mod thread_time;
+mod threads_json;
 mod tree;
+mod trust_json;
 pub mod units;
 
+pub use block::{Block, JsonLine};
 pub use csv::Csv;
 pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;

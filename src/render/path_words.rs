@@ -9,7 +9,7 @@ use crate::render::units;
 use crate::report::PathRow;
 
 /// The word for what the CPU does.
-pub(super) fn path(path: CpuPath) -> &'static str {
+pub(crate) fn path(path: CpuPath) -> &'static str {
     match path {
         CpuPath::Work => "useful work",
         CpuPath::Lock(PathRole::Acquire, _) => "acquire",
@@ -26,7 +26,7 @@ pub(super) fn path(path: CpuPath) -> &'static str {
 }
 
 /// With which lock.
-pub(super) fn lock_type(path: CpuPath) -> Option<String> {
+pub(crate) fn lock_type(path: CpuPath) -> Option<String> {
     match path {
         CpuPath::Lock(_, lock_type) => Some(lock_type.to_string()),
         CpuPath::Work | CpuPath::ContextSwitch => None,

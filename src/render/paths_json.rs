@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::attribute::CpuPath;
 use crate::model::Spun;
-use crate::render::json::{CpuEventOut, HeaderOut, LostOut, header, lost};
+use crate::render::json::{HeaderOut, header};
 use crate::render::json_lines::Lines;
+use crate::render::trust_json::{CpuEventOut, LostOut, lost};
 use crate::render::{Json, Renderer, path_words};
 use crate::report::{PathPart, PathRow, PathSkid, Paths, SkidPoint};
 

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
-use super::build::{Cell, Sources, caller_of, cell, passes, task_name, wrapper_names};
+use super::build::{Cell, caller_of, cell, passes, task_name, wrapper_names};
 use super::namer::Namer;
 use super::report::{ChargedName, Row, RowKey, Split};
+use super::sources::Sources;
 use crate::analyse::{BlameKey, CellKey, ChargedTo, HoldKey, ReleaserKey, StackKey};
 use crate::model::{
     Context, Filter, GroupBy, HolderTimes, LockType, Nanos, Query, SleepOn, Stat, Uncharged,
@@ -64,7 +65,8 @@ pub(super) fn rows(
     let rest = groups.entry(nobody(Uncharged::NoWaking)).or_default();
     rest.stat.ended.own += total.traced().saturating_sub(seen);
     rest.stat.spun.merge(total.spun);
-    groups.into_iter().map(|(key, group)| row(sources, key, group)).collect()
+    let sleeps = sleeps_by_hold(sources);
+    groups.into_iter().map(|(key, group)| row(sources, &sleeps, key, group)).collect()
 }
 
 /// Pieces of the waits that pass the filter.
@@ -78,27 +80,43 @@ pub(super) fn passing<'a>(
     cells.filter(|(_, cell)| passes(cell, filter))
 }
 
-fn row(sources: &Sources<'_>, key: RowKey, group: Group) -> Row {
+/// On which stacks somebody slept, and how much of the waiting that was, by whose hold it was.
+type Sleeps = HashMap<HoldKey, Vec<(StackKey, Nanos)>>;
+
+fn sleeps_by_hold(sources: &Sources<'_>) -> Sleeps {
+    let mut sleeps = Sleeps::new();
+    for (key, time) in sources.tables.holder_sleeps() {
+        sleeps.entry(key.hold).or_default().push((key.stack, *time));
+    }
+    sleeps
+}
+
+fn row(sources: &Sources<'_>, sleeps: &Sleeps, key: RowKey, group: Group) -> Row {
     let mut holds = Stat::default();
     group.holds.iter().filter_map(|key| sources.tables.hold(key)).for_each(|h| holds.merge(h));
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
         queue: None,
-        holder_slept: slept(sources, &group.holds),
+        holder_slept: slept(sources, sleeps, &group.holds),
         splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
         stat: group.stat,
         stacks: Vec::new(),
+        tasks: Vec::new(),
+        history: Vec::new(),
         key,
     }
 }
 
 /// In what those slept whose holds these are.
-fn slept(sources: &Sources<'_>, holds: &BTreeSet<HoldKey>) -> Vec<(String, Nanos)> {
+fn slept(
+    sources: &Sources<'_>,
+    sleeps: &Sleeps,
+    holds: &BTreeSet<HoldKey>,
+) -> Vec<(String, Nanos)> {
     let mut on: BTreeMap<String, Nanos> = BTreeMap::new();
-    let sleeps = sources.tables.holder_sleeps();
-    for (key, time) in sleeps.filter(|(key, _)| holds.contains(&key.hold)) {
-        *on.entry(slept_in(sources, key.stack)).or_default() += *time;
+    for (stack, time) in holds.iter().filter_map(|hold| sleeps.get(hold)).flatten() {
+        *on.entry(slept_in(sources, *stack)).or_default() += *time;
     }
     let mut on: Vec<(String, Nanos)> = on.into_iter().collect();
     on.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
@@ -123,7 +141,8 @@ fn slept_in(sources: &Sources<'_>, stack: StackKey) -> String {
 }
 
 /// What those did who are charged with the waits of each cell. Cells that were folded in the table of
-/// waits are found under the parent that they were merged into.
+/// waits are found under the parent that they were merged into; pieces that were folded further than
+/// their waits belong to no cell any more.
 pub(super) fn holders<'a>(sources: &Sources<'a>) -> HashMap<&'a CellKey, HolderTimes> {
     let site = |stack| sources.attribution.known(stack).and_then(|facts| facts.site.caller);
     let mut holders: HashMap<&CellKey, HolderTimes> = HashMap::new();

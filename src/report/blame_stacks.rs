@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::blame::{passing, releaser};
-use super::build::{Cell, Sources, frame, kernel_frames, user_frames};
+use super::build::{Cell, frame, kernel_frames, user_frames};
 use super::namer::Namer;
 use super::report::{ChargedName, LockName};
+use super::sources::Sources;
 use crate::analyse::{CellKey, ChargedTo, ReleaserKey, StackKey};
 use crate::attribute::Site;
 use crate::model::{Filter, LockType, Nanos, StackId, Uncharged};

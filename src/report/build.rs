@@ -1,7 +1,7 @@
 //! Tables and books -> report: group, filter, name, sort.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
@@ -17,52 +17,15 @@ use super::readers_writers::queue_of;
 use super::report::{
     LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
 };
-use super::{thread_time, unnamed_kind, user_locks};
-use crate::analyse::{CellKey, StackKey, Tables, TaskKey};
-use crate::attribute::{Attribution, Facts, Site, Skid};
-use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
+use super::sources::Sources;
+use super::{history, thread_time, unnamed_kind, user_locks};
+use crate::analyse::{CellKey, StackKey, TaskKey};
+use crate::attribute::{Facts, Site};
 use crate::kernel::Kernel;
 use crate::model::{
-    Context, Cpu, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos,
-    Query, SortKey, StackId, Timestamp, WaitStat,
+    Context, Filter, FunctionId, GroupBy, HolderTimes, LockAddr, LockKind, LockType, Nanos, Query,
+    SortKey, StackId, WaitStat,
 };
-use crate::order::OrderFaults;
-use crate::recording::Origin;
-use crate::stacks::Stacks;
-use crate::symbolize::Symbolizer;
-use crate::unwind::Objects;
-
-/// Everything that a report is made of: the books and what the stages counted.
-#[derive(Debug)]
-#[allow(missing_docs)]
-pub struct Sources<'a> {
-    pub origin: &'a Origin,
-    pub kernel: &'a Kernel,
-    pub kernel_symbols: &'a str,
-    pub stacks: &'a Stacks,
-    pub objects: &'a Objects,
-    pub symbolizer: &'a RefCell<Symbolizer>,
-    pub tasks: &'a Tasks,
-    pub cgroups: &'a Cgroups,
-    pub attribution: &'a Attribution,
-    pub tables: &'a Tables,
-    pub counts: Counts,
-    pub lost: BTreeMap<Option<Cpu>, u64>,
-    pub throttled: u64,
-    pub unreadable: Vec<(String, u64)>,
-    pub order: OrderFaults,
-    pub records: u64,
-    pub cpu_samples: u64,
-    pub skid: Option<&'a Skid>,
-    pub copies: u64,
-    pub not_queued: u64,
-    pub wakings: bool,
-    pub switches: bool,
-    pub sched_missing: (Option<Timestamp>, u64),
-    pub sleeps: Option<SleepCounts>,
-    pub chains: Option<&'a Chains>,
-    pub spaces: &'a AddressSpaces,
-}
 
 /// One cell of the tables in words.
 pub(super) struct Cell<'a> {
@@ -94,7 +57,6 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
     let holders = blame::holders(sources);
     let holder_of = |key| holders.get(key).copied().unwrap_or_default();
     let mut cells: Vec<Cell<'_>> = sources
-        .tables
         .waits()
         .map(|(key, stat)| Cell { holder: holder_of(key), ..cell(sources, &names, key, stat) })
         .collect();
@@ -143,7 +105,7 @@ pub(super) fn wanted_waits<'a>(
     filter: &Filter,
 ) -> Vec<(&'a CellKey, Nanos)> {
     let names = Namer::learn(sources);
-    let cells = sources.tables.waits().map(|(key, stat)| cell(sources, &names, key, stat));
+    let cells = sources.waits().map(|(key, stat)| cell(sources, &names, key, stat));
     cells.filter(|cell| passes(cell, filter)).map(|cell| (cell.key, cell.stat.wait())).collect()
 }
 
@@ -283,9 +245,12 @@ fn rows(sources: &Sources<'_>, names: &Namer, cells: &[Cell<'_>], query: &Query)
     for cell in cells {
         groups.entry(row_key(sources, cell, &owners, query.by)).or_default().push(cell);
     }
-    let groups = groups.into_iter();
-    let mut rows: Vec<Row> =
-        groups.map(|(key, cells)| row(sources, key, &cells, query.stacks)).collect();
+    let histories = history::histories(sources.tables.timeline(), &groups);
+    let row = |(key, cells): (RowKey, Vec<&Cell<'_>>)| {
+        let history = histories.get(&key).cloned().unwrap_or_default();
+        Row { history, ..row(sources, key, &cells, query.stacks) }
+    };
+    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
     add_holds(sources, names, query.by, &mut rows);
     rows
 }
@@ -329,9 +294,20 @@ fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks:
     let splits =
         splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
+    let tasks = if with_stacks { tasks(cells) } else { Vec::new() };
     // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.
     let queue = key.lock_kind.and_then(|_| queue_of(sources, cells.iter().map(|cell| cell.key)));
-    Row { key, stat, splits, stacks, hold: None, holder_slept: Vec::new(), queue }
+    Row { key, stat, splits, stacks, tasks, queue, ..Row::default() }
+}
+
+fn tasks(cells: &[&Cell<'_>]) -> Vec<(TaskName, Nanos)> {
+    let mut waits: BTreeMap<&TaskName, Nanos> = BTreeMap::new();
+    for cell in cells {
+        *waits.entry(&cell.task).or_default() += cell.stat.wait();
+    }
+    let mut waits: Vec<_> = waits.into_iter().map(|(task, wait)| (task.clone(), wait)).collect();
+    waits.sort_by_key(|(_, wait)| Reverse(*wait));
+    waits
 }
 
 fn stacks(sources: &Sources<'_>, cells: &[&Cell<'_>]) -> Vec<StackShare> {
@@ -386,8 +362,8 @@ pub(super) fn frame(kernel: &Kernel, ip: u64) -> String {
 }
 
 impl Report {
-    /// Sorts rows by the report's key, what nobody is charged with behind, largest first, then by how often (a recording without ends
-    /// has no times), then by words.
+    /// Sorts rows by the report's key, largest first, what nobody is charged with behind them; then by how
+    /// often (a recording without ends has no times), then by words.
     pub(super) fn sort_rows(&mut self) {
         let sort = self.sort;
         self.rows.sort_by(|a, b| {

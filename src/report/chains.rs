@@ -9,9 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::blame::{passing, releaser, row_key};
-use super::build::{Cell, Sources, cell, passes};
+use super::build::{Cell, cell, passes};
 use super::namer::Namer;
 use super::report::{ChargedName, RowKey};
+use super::sources::Sources;
 use crate::analyse::{CellKey, ChargedTo, ReleaserKey, StackKey, TaskKey};
 use crate::correlate::{ChainId, Link, Waited};
 use crate::model::{Context, Nanos, Query, StackId, Stat, WaitStat};

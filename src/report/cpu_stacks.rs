@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::CpuStack;
-use super::build::{Sources, kernel_frames, user_frames};
+use super::build::{kernel_frames, user_frames};
+use super::sources::Sources;
 use crate::analyse::{CpuKey, StackKey};
 use crate::model::{Filter, LockType, Spun};
 

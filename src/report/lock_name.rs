@@ -2,25 +2,21 @@
 //!
 //! In order: a kernel data symbol holds the address; `mmap_lock` events prove it; the address is
 //! waited for at paths that take no other lock of its kind; it lies inside another lock; else the
-//! place where it is taken: `rwsem @ caller`. Addresses are used again, so names have lives:
+//! place where it is taken: `rwsem @ caller`. An address is used again, so a name lasts for one of its
+//! lives (`lock_life.rs`).
 //!
-//! ```text
-//!   address  --- mmap_lock of P ------------------|X    --- i_rwsem ---
-//!                P waits at paths of mm          exit   waits at paths of inodes
-//! ```
-//!
-//! A path that contradicts the name ends it when its owner is gone (a process by exec or exit, another
-//! object when its last wait is over), otherwise the address stays without a name of its own.
+//! In: what all waits of a recording tell ([`Evidence`]), and the book of address spaces. Out: [`Named`].
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
 use super::catalogue::{Claim, Entry, Scope};
+use super::lock_life::{Life, LifeName, at, lives};
 use super::{LockName, NameEvidence};
 use crate::correlate::AddressSpaces;
 use crate::kernel::Kernel;
-use crate::model::{LockAddr, LockKind, LockType, TimeRange, Timestamp};
+use crate::model::{LockAddr, LockKind, LockType, TimeRange};
 
 /// No `mmap_lock` lies further inside its `mm_struct`.
 const MM_REACH: u64 = 8192;
@@ -50,30 +46,6 @@ pub(super) struct Named {
 }
 
 type LockKey = (LockAddr, LockKind);
-
-/// An address for as long as it is one lock.
-#[derive(Clone, Debug)]
-struct Life {
-    from: Timestamp,
-    to: Timestamp,
-    name: LifeName,
-    /// Processes that it belongs to, of locks that processes own.
-    owners: Vec<i32>,
-    /// `mmap_lock` events prove it.
-    by_events: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum LifeName {
-    /// No path has said anything.
-    Unknown,
-    /// Of that sort.
-    Sort(&'static Entry),
-    /// This lock.
-    Lock(&'static Entry),
-    /// Paths contradict each other.
-    Conflict,
-}
 
 /// Names of the locks of one report.
 #[derive(Debug, Default)]
@@ -227,7 +199,9 @@ impl LockNames {
         else {
             return;
         };
-        for (mm, pid) in spaces.users() {
+        let mut users: Vec<(u64, i32)> = spaces.users().collect();
+        users.sort_unstable();
+        for (mm, pid) in users {
             let key = (LockAddr(mm.saturating_add(offset)), LockKind::Rwsem);
             for life in self.lives.get_mut(&key).into_iter().flatten() {
                 match life.name {
@@ -273,89 +247,6 @@ impl LockNames {
 const WAIT_LOCKS: [(LockKind, &[u64]); 3] =
     [(LockKind::Rwsem, &[0x10, 0x14]), (LockKind::Mutex, &[0x8]), (LockKind::Semaphore, &[0x0])];
 
-/// The life that a moment lies in, or the nearest before it.
-fn at(lives: &[Life], seen: Option<TimeRange>) -> Option<&Life> {
-    match (lives, seen) {
-        ([only], _) => Some(only),
-        (_, None) => None,
-        (_, Some(seen)) => lives.iter().rev().find(|life| life.from <= seen.from).or(lives.first()),
-    }
-}
-
-/// Cuts the waits for one address, in order of time, into lives.
-fn lives(waits: &[Evidence<'_>], spaces: &AddressSpaces) -> Vec<Life> {
-    let mut lives: Vec<Life> = Vec::new();
-    for wait in waits {
-        match lives.last_mut() {
-            Some(life) if life.goes_on(wait, spaces) => life.learn(wait),
-            _ => lives.push(Life::new(wait)),
-        }
-    }
-    lives
-}
-
-impl Life {
-    fn new(wait: &Evidence<'_>) -> Life {
-        let seen = wait.seen.unwrap_or(TimeRange { from: Timestamp(0), to: Timestamp(0) });
-        let mut life = Life {
-            from: seen.from,
-            to: seen.to,
-            name: LifeName::Unknown,
-            owners: Vec::new(),
-            by_events: false,
-        };
-        life.learn(wait);
-        life
-    }
-
-    /// Whether the lock is still the one it was when somebody waits for it again.
-    fn goes_on(&self, wait: &Evidence<'_>, spaces: &AddressSpaces) -> bool {
-        let (LifeName::Lock(known), Claim::Lock { entry, of_another }) = (self.name, wait.claim)
-        else {
-            return true;
-        };
-        let from = wait.seen.map_or(self.to, |seen| seen.from);
-        let gone = |owner: &i32| spaces.ended(*owner, self.from, from);
-        let same = std::ptr::eq(known, entry);
-        if known.scope == Scope::Process {
-            let shared = same && (of_another || self.owners.contains(&wait.pid));
-            return shared || self.owners.is_empty() || !self.owners.iter().all(gone);
-        }
-        // A lock that is waited for at both kinds of paths at a time is one lock, of no known name.
-        same || known.scope == Scope::Global || from <= self.to
-    }
-
-    fn learn(&mut self, wait: &Evidence<'_>) {
-        self.to = self.to.max(wait.seen.map_or(self.to, |seen| seen.to));
-        self.name = match (self.name, wait.claim) {
-            (LifeName::Conflict, _) => LifeName::Conflict,
-            (name, Claim::Unknown) => name,
-            (LifeName::Lock(known), Claim::Lock { entry, .. }) if !std::ptr::eq(known, entry) => {
-                LifeName::Conflict
-            }
-            // Sorts of locks are other locks than those of processes.
-            (LifeName::Lock(known), Claim::Sort(_)) if known.scope == Scope::Process => {
-                LifeName::Conflict
-            }
-            (LifeName::Sort(known), Claim::Lock { entry, .. }) => match entry.scope {
-                Scope::Process => LifeName::Conflict,
-                _ if known.kinds == entry.kinds => LifeName::Lock(entry),
-                _ => LifeName::Conflict,
-            },
-            (_, Claim::Lock { entry, .. }) => LifeName::Lock(entry),
-            (LifeName::Lock(entry), Claim::Sort(_)) => LifeName::Lock(entry),
-            (_, Claim::Sort(entry)) => LifeName::Sort(entry),
-        };
-        if let Claim::Lock { entry, of_another: false } = wait.claim
-            && entry.scope == Scope::Process
-            && wait.pid > 0
-            && !self.owners.contains(&wait.pid)
-        {
-            self.owners.push(wait.pid);
-        }
-    }
-}
-
 /// The distance from an `mm_struct` to its `mmap_lock`: where a process waits for its mmap_lock, by
 /// path, less where its `mm_struct` is, by event; the one that most processes agree on.
 fn offset_in_mm<'e, 'a: 'e>(
@@ -392,180 +283,4 @@ fn of_caller(kind: LockKind, caller: Option<&str>) -> LockName {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decode::{Body, Callchain, Event, MmapLock, MmapLockStep, RawTask, TaskChange};
-    use crate::model::Mode;
-    use crate::report::call_path::CallPath;
-    use crate::report::catalogue::claim;
-
-    const RWSEM: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
-    const MUTEX: LockType = LockType::new(LockKind::Mutex, Mode::Exclusive);
-    const SPINLOCK: LockType = LockType::new(LockKind::Spinlock, Mode::Exclusive);
-    const P: i32 = 7;
-    const Q: i32 = 8;
-
-    /// A wait of process `P` at time 10.
-    fn wait(lock: u64, lock_type: LockType, caller: &str) -> Evidence<'_> {
-        Evidence {
-            lock: Some(LockAddr(lock)),
-            lock_type,
-            caller: Some(caller),
-            claim: claim(lock_type, &CallPath::made_up(&[caller], 1)),
-            pid: P,
-            seen: Some(TimeRange { from: Timestamp(10), to: Timestamp(11) }),
-        }
-    }
-
-    fn later<'a>(from: u64, pid: i32, wait: Evidence<'a>) -> Evidence<'a> {
-        let seen = Some(TimeRange { from: Timestamp(from), to: Timestamp(from + 1) });
-        Evidence { pid, seen, ..wait }
-    }
-
-    fn exit(pid: i32, time: u64) -> Event<'static> {
-        let change = TaskChange { pid, tid: pid, parent_pid: 1, parent_tid: 1 };
-        Event {
-            time: Timestamp(time),
-            cpu: None,
-            pid,
-            tid: pid,
-            cgroup: None,
-            instance: 0,
-            offset: 0,
-            body: Body::Exit(change),
-        }
-    }
-
-    fn named(waits: &[Evidence<'_>], spaces: &AddressSpaces) -> Vec<Named> {
-        let names = LockNames::learn(waits.iter().copied(), spaces, "6.18");
-        waits.iter().map(|wait| names.name(wait, &Kernel::default())).collect()
-    }
-
-    fn names(waits: &[Evidence<'_>]) -> Vec<String> {
-        let named = named(waits, &AddressSpaces::default());
-        named.into_iter().map(|named| named.name.name).collect()
-    }
-
-    #[test]
-    fn a_path_that_takes_no_other_rwsem_names_the_mmap_lock_its_owner_and_its_wait_lock() {
-        let waits = [
-            wait(0x1000, RWSEM, "do_mprotect_pkey"),
-            wait(0x1000, RWSEM, "exit_mmap"),
-            wait(0x1014, SPINLOCK, "do_mprotect_pkey"),
-            wait(0x2000, SPINLOCK, "do_mprotect_pkey"),
-        ];
-        assert_eq!(
-            names(&waits),
-            ["mmap_lock", "mmap_lock", "mmap_lock.wait_lock", "spinlock @ do_mprotect_pkey"]
-        );
-        let owners = named(&waits, &AddressSpaces::default());
-        assert_eq!(
-            owners.iter().map(|n| n.owner).collect::<Vec<_>>(),
-            [Some(P), Some(P), Some(P), None]
-        );
-    }
-
-    #[test]
-    fn only_the_wait_lock_is_inside_a_lock() {
-        let waits = [
-            wait(0x1000, MUTEX, "pipe_read"),
-            wait(0x1008, SPINLOCK, "pipe_read"),
-            // The lock of a wait queue behind the mutex.
-            wait(0x1020, SPINLOCK, "some_function"),
-            wait(0x3000, MUTEX, "some_driver"),
-            wait(0x3008, SPINLOCK, "some_driver"),
-        ];
-        assert_eq!(
-            names(&waits),
-            [
-                "pipe mutex",
-                "pipe mutex.wait_lock",
-                "spinlock @ some_function",
-                "mutex @ some_driver",
-                "spinlock @ some_driver"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_contradiction_leaves_the_address_unnamed() {
-        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), wait(0x1000, RWSEM, "path_openat")];
-        assert_eq!(names(&waits), ["rwsem @ do_mprotect_pkey", "rwsem @ path_openat"]);
-        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), wait(0x1000, RWSEM, "xfs_any")];
-        assert_eq!(names(&waits), ["rwsem @ do_mprotect_pkey", "rwsem @ xfs_any"]);
-    }
-
-    #[test]
-    fn a_name_ends_with_its_owner_and_not_before() {
-        let waits = [
-            wait(0x1000, RWSEM, "do_mprotect_pkey"),
-            later(30, Q, wait(0x1000, RWSEM, "path_openat")),
-            later(40, Q, wait(0x1000, RWSEM, "some_function")),
-        ];
-        let mut spaces = AddressSpaces::default();
-        let words = |spaces: &AddressSpaces| -> Vec<String> {
-            named(&waits, spaces).into_iter().map(|named| named.name.name).collect()
-        };
-        assert_eq!(words(&spaces)[..2], ["rwsem @ do_mprotect_pkey", "rwsem @ path_openat"]);
-        spaces.apply(&exit(P, 20));
-        assert_eq!(words(&spaces), ["mmap_lock", "i_rwsem", "i_rwsem"]);
-    }
-
-    #[test]
-    fn an_mm_struct_that_is_used_again_has_another_owner() {
-        let of_q = later(30, Q, wait(0x1000, RWSEM, "do_mprotect_pkey"));
-        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), of_q];
-        let mut spaces = AddressSpaces::default();
-        spaces.apply(&exit(P, 20));
-        let owners: Vec<_> = named(&waits, &spaces).into_iter().map(|named| named.owner).collect();
-        assert_eq!(owners, [Some(P), Some(Q)]);
-    }
-
-    #[test]
-    fn an_ambiguous_path_alone_proves_nothing() {
-        assert_eq!(names(&[wait(0x1000, RWSEM, "dup_mmap")]), ["rwsem @ dup_mmap"]);
-    }
-
-    #[test]
-    fn a_sample_is_of_the_only_mmap_lock_of_its_process() {
-        let sample = Evidence { lock: None, ..wait(0, RWSEM, "do_mprotect_pkey") };
-        let waits = [wait(0x1000, RWSEM, "do_mprotect_pkey"), sample];
-        let addr = |waits: &[Evidence<'_>]| named(waits, &AddressSpaces::default())[1].addr;
-        assert_eq!(addr(&waits), Some(LockAddr(0x1000)));
-        // Of two nobody knows which; another process has another one.
-        assert_eq!(addr(&[waits[0], sample, wait(0x2000, RWSEM, "do_madvise")]), None);
-        assert_eq!(addr(&[waits[0], Evidence { pid: Q, ..sample }]), None);
-        // A process has many inodes.
-        let inode = wait(0x1000, RWSEM, "path_openat");
-        assert_eq!(addr(&[inode, Evidence { lock: None, ..inode }]), None);
-    }
-
-    #[test]
-    fn mmap_lock_events_prove_by_pointer_and_offset() {
-        let mut spaces = AddressSpaces::default();
-        let who = RawTask::default();
-        let mut locks = |pid, mm| {
-            let (step, chain) = (MmapLockStep::StartLocking, Callchain::default());
-            spaces.mmap_lock(Timestamp(5), pid, &MmapLock { who, mm, step, write: true, chain });
-        };
-        locks(P, 0x10_0000);
-        locks(Q, 0x20_0000);
-        let waits = [
-            wait(0x10_0078, RWSEM, "do_mprotect_pkey"),
-            // No path of this one says what it is.
-            later(10, Q, wait(0x20_0078, RWSEM, "dup_mmap")),
-            wait(0x30_0078, RWSEM, "dup_mmap"),
-        ];
-        let named = named(&waits, &spaces);
-        let words: Vec<_> =
-            named.iter().map(|n| (n.name.name.as_str(), n.name.evidence, n.owner)).collect();
-        assert_eq!(
-            words,
-            [
-                ("mmap_lock", NameEvidence::Events, Some(P)),
-                ("mmap_lock", NameEvidence::Events, Some(Q)),
-                ("rwsem @ dup_mmap", NameEvidence::Caller, None)
-            ]
-        );
-    }
-}
+mod tests;

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::build::{Cell, Sources};
+use super::build::Cell;
 use super::namer::Namer;
 use super::report::{LockName, NameEvidence, Row, TaskName};
+use super::sources::Sources;
 use crate::correlate::Tasks;
 use crate::model::{GroupBy, LockAddr, LockKind, Mode, Nanos, Stat};
 

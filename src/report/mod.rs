@@ -11,6 +11,8 @@ pub mod catalogue;
 mod chains;
 mod cpu_stacks;
 mod findings;
+mod history;
+mod lock_life;
 mod lock_name;
 mod lock_row;
 mod merge;
@@ -20,6 +22,7 @@ mod quality;
 mod readers_writers;
 #[allow(clippy::module_inception)]
 mod report;
+mod sources;
 mod thread_time;
 mod tree;
 mod trust;
@@ -27,7 +30,7 @@ mod unnamed_kind;
 mod user_locks;
 
 pub use blame_stacks::BlameStack;
-pub use build::{Sources, build};
+pub use build::build;
 pub use chains::{ChainLink, ChainRow, WaitChains};
 pub use findings::{
     Finding, HeapGrowth, HolderAsleep, HolderWithoutCpu, LostWaits, OneReleaser, QueuedWriter,
@@ -40,6 +43,7 @@ pub use report::{
     ChargedName, CpuStack, Header, LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split,
     StackShare, TaskName,
 };
+pub use sources::Sources;
 pub use thread_time::{Instead, SleepTime, ThreadTime, Verdict};
 pub use tree::{Node, Tree, tree};
 pub use trust::Trust;

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 
 use hashbrown::HashMap;
 
-use super::build::{Sources, caller};
+use super::build::caller;
 use super::call_path::CallPath;
 use super::catalogue::{self, Claim};
 use super::lock_name::{Evidence, LockNames, Named};
+use super::sources::Sources;
 use crate::analyse::{CellKey, StackKey, TaskKey};
 use crate::model::{Context, LockAddr, LockType, Mode, Stat};
 
@@ -27,8 +28,10 @@ impl Namer {
     /// Learns from all waits of the recording, whatever the query filters.
     pub(super) fn learn(sources: &Sources<'_>) -> Namer {
         let claims = RefCell::default();
-        let waits = sources.tables.waits();
-        let evidence = waits.map(|(key, _)| evidence(sources, &claims, key));
+        // What is learnt first may decide: the same waits must give the same names.
+        let mut keys: Vec<&CellKey> = sources.waits().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        let evidence = keys.into_iter().map(|key| evidence(sources, &claims, key));
         let release = &sources.origin.host.release;
         let names = LockNames::learn(evidence, sources.spaces, release);
         Namer { names, claims }

@@ -8,9 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::build::{Sources, cgroup_of};
+use super::build::cgroup_of;
 use super::quality::{self, Named};
 use super::report::Header;
+use super::sources::Sources;
 use super::trust::Trust;
 use crate::analyse::{CpuKey, TaskKey};
 use crate::attribute::{Correction, CpuPath, Facts, PathRole, Point};

@@ -4,8 +4,8 @@
 
 use lockprof_collectors::perf::attr::{event_type, flag, sample, software};
 
-use super::build::Sources;
 use super::report::Header;
+use super::sources::Sources;
 use super::trust::Trust;
 use crate::model::Nanos;
 use crate::recording::{Origin, RecordedTarget};

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::build::Sources;
 use super::report::Row;
+use super::sources::Sources;
 use crate::analyse::{CellKey, QueueKey};
 use crate::model::{Behind, LockKind, Mode, Nanos, QueueStat, WaitStat};
 

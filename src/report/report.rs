@@ -141,7 +141,7 @@ pub struct StackShare {
 }
 
 /// A row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// What it stands for.
     pub key: RowKey,
@@ -159,6 +159,10 @@ pub struct Row {
     /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
     /// that was; largest first.
     pub holder_slept: Vec<(String, Nanos)>,
+    /// Who waited, most first; empty unless the query asked for stacks, and in blame.
+    pub tasks: Vec<(TaskName, Nanos)>,
+    /// Waiting by slice of time; empty where waits are not kept by time, and in rows with little of it.
+    pub history: Vec<Nanos>,
 }
 
 impl Row {

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockprof_collectors::perf::attr::flag;
 
-use super::build::{Cell, Sources, caller_of, task_name};
+use super::build::{Cell, caller_of, task_name};
+use super::sources::Sources;
 use crate::analyse::{PartTime, TaskKey, ThreadPart};
 use crate::model::{Context, Filter, Nanos};
 use crate::recording::RecordedTarget;

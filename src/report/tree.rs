@@ -7,10 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::build::Sources;
 use super::paths::is_wanted;
 use super::quality::{self, Named};
 use super::report::Header;
+use super::sources::Sources;
 use super::trust::Trust;
 use crate::analyse::StackKey;
 use crate::attribute::innermost_context;

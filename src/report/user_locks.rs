@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use super::TaskName;
-use super::build::{Sources, caller_of, task_name};
+use super::build::{caller_of, task_name};
+use super::sources::Sources;
 use super::thread_time::is_wanted;
 use crate::analyse::UserLockKey;
 use crate::model::{Context, Filter, Nanos, StackId, Stat};

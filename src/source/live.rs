@@ -5,9 +5,9 @@
 //!                      └────────Round──> whoever listens; never waited for
 //! ```
 //!
-//! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. The only
-//! thing taken out are samples before its begin and after its end (`cut`). The only
-//! thing added to the kernel's records are the mappings of programs that were executed meanwhile:
+//! In: open rings ([`Rings`]) and a [`Writer`]. Out: [`Round`]s, until it is told to stop. All that is
+//! taken out are samples before its begin and after its end (`cut`). All that is added to the kernel's
+//! records are the mappings of programs that were executed meanwhile:
 //! asking the kernel for them costs time inside the mmap_lock of everyone who maps or protects
 //! memory, reading `/proc/PID/maps` after an exec costs nobody anything; and THROTTLE records of events
 //! that were stopped because nobody could take what they wrote.
@@ -78,7 +78,7 @@ pub enum LiveError {
 #[derive(Debug)]
 pub struct Recorder<R> {
     rings: R,
-    writer: Writer,
+    writer: Option<Writer>,
     mappings: Option<Mappings>,
     /// Samples of the first round that are older do not count.
     since: u64,
@@ -92,8 +92,8 @@ pub struct Recorder<R> {
 pub struct Recorded<R> {
     /// The rings, drained.
     pub rings: R,
-    /// The file, without its end.
-    pub writer: Writer,
+    /// The file, without its end; `None` where none was written.
+    pub writer: Option<Writer>,
     /// First and last sample.
     pub sample_time: Option<(u64, u64)>,
     /// Files that were mapped for execution.
@@ -103,9 +103,14 @@ pub struct Recorded<R> {
 }
 
 impl<R: Rings> Recorder<R> {
-    /// Records from `rings` into `writer`. With `mappings`, those of executed programs are added.
-    pub fn new(rings: R, writer: Writer, mappings: Option<Mappings>) -> Recorder<R> {
-        let (since, offset) = (0, 0);
+    /// Records from `rings` into `writer`, or for listeners alone. With `mappings`, those of executed
+    /// programs are added.
+    pub fn new(
+        rings: R,
+        writer: impl Into<Option<Writer>>,
+        mappings: Option<Mappings>,
+    ) -> Recorder<R> {
+        let (writer, since, offset) = (writer.into(), 0, 0);
         Recorder { rings, writer, mappings, since, sample_time: None, offset, spare: Vec::new() }
     }
 
@@ -116,8 +121,7 @@ impl<R: Rings> Recorder<R> {
 
     /// Writes records that come before those of the rings; gives them as a round.
     pub fn begin(&mut self, records: Vec<u8>) -> Result<Round, LiveError> {
-        self.writer.append(&records)?;
-        self.writer.finished_round()?;
+        self.write(&records)?;
         Ok(self.counted(records))
     }
 
@@ -178,11 +182,16 @@ impl<R: Rings> Recorder<R> {
             stopped.iter().for_each(|&id| records.throttle(id));
             bytes.extend(records.take());
         }
-        self.writer.append(&bytes)?;
-        self.writer.finished_round()?;
+        self.write(&bytes)?;
         let round = self.counted(bytes);
         self.spare = listen(round).unwrap_or_default();
         Ok(())
+    }
+
+    fn write(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.append(records)?;
+        writer.finished_round()
     }
 
     fn counted(&mut self, bytes: Vec<u8>) -> Round {

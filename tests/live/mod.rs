@@ -17,6 +17,7 @@ mod no_lock;
 mod perf;
 mod phases;
 mod picture;
+mod screen;
 mod schedule;
 mod thread_time;
 mod threads;

@@ -18,8 +18,7 @@ impl Measured {
     fn run(machine: &Machine) -> Measured {
         let hammer =
             ["hammer", "schedule", "--hold", "40ms", "--every", "100ms", "--seconds", "3s"];
-        let output =
-            machine.record(["--blame", "--", LOCKPROF].iter().chain(&hammer).chain(&["--json"]));
+        let output = machine.record(["--", LOCKPROF].iter().chain(&hammer).chain(&["--json"]));
         let truth: Value = serde_json::from_slice(&output.stdout).unwrap();
         let groups = truth["groups"].as_array().unwrap();
         let waiters = groups.iter().find(|group| group["name"] == "waiters").unwrap();

@@ -71,7 +71,7 @@ pub(crate) fn record(
     });
     assert!(recorded.failure.is_none(), "{:?}", recorded.failure);
     assert!(recorded.rings.0.is_empty());
-    (heard, recorded.sample_time, recorded.writer)
+    (heard, recorded.sample_time, recorded.writer.unwrap())
 }
 
 /// The end of a recording, with `lost` records by the counters of its events.

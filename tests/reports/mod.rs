@@ -10,8 +10,8 @@ mod golden;
 use lockprof::analyse::PartTime;
 use lockprof::correlate::{Counts, SleepCounts};
 use lockprof::model::{
-    Cpu, GroupBy, HandOverKind, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat, SortKey,
-    Spun, Stat, Uncharged, WaitStat,
+    Cpu, GroupBy, HandOverKind, HolderTimes, LockAddr, LockKind, LockType, Mode, Nanos, QueueStat,
+    SortKey, Spun, Stat, Uncharged, WaitStat,
 };
 use lockprof::render::Renderer;
 use lockprof::report::{
@@ -66,7 +66,7 @@ pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: 
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
     let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
-    Row { key, stat, splits, stacks: Vec::new(), hold: None, holder_slept: Vec::new(), queue: None }
+    Row { key, stat, splits, ..Row::default() }
 }
 
 fn summed(splits: &[Split]) -> WaitStat {
@@ -82,28 +82,12 @@ pub(crate) fn lock_row(kind: LockKind, name: LockName, addr: u64, splits: Vec<Sp
         lock_addr: Some(LockAddr(addr)),
         ..key()
     };
-    Row {
-        key,
-        stat: summed(&splits),
-        splits,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
-    }
+    Row { key, stat: summed(&splits), splits, ..Row::default() }
 }
 
 pub(crate) fn task_row(comm: &str, pid: i32, tid: i32, splits: Vec<Split>) -> Row {
     let key = RowKey { task: Some(TaskName { comm: comm.into(), pid, tid }), ..key() };
-    Row {
-        key,
-        stat: summed(&splits),
-        splits,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
-    }
+    Row { key, stat: summed(&splits), splits, ..Row::default() }
 }
 
 pub(crate) fn report(by: GroupBy, rows: Vec<Row>) -> Report {
@@ -327,7 +311,13 @@ pub(crate) fn blame() -> Report {
 
 /// The same with hostile names.
 pub(crate) fn hostile_blame() -> Report {
-    blame_of(&HOSTILE.concat())
+    let mut report = blame_of(&HOSTILE.concat());
+    for row in &mut report.rows {
+        row.stat.holder = HolderTimes { asleep: row.stat.wait(), ..HolderTimes::default() };
+        row.holder_slept = vec![(HOSTILE.concat(), row.stat.wait())];
+    }
+    report.charged = report.rows.clone();
+    report
 }
 
 fn blame_of(name: &str) -> Report {
@@ -344,10 +334,7 @@ fn blame_of(name: &str) -> Report {
         },
         splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
         stat,
-        stacks: Vec::new(),
-        hold: None,
-        holder_slept: Vec::new(),
-        queue: None,
+        ..Row::default()
     };
     let first = row(releaser(HandOverKind::Release, &["xfs_iunlock"]), waits(&[(400, 2_000_000)]));
     let hold = Some(waits(&[(40, 1_900_000), (1, 31_000_000)]).ended);
@@ -561,6 +548,26 @@ pub(crate) fn hostile_tasks() -> Report {
     let stat = || waits(&[(5, 1_000_000)]);
     let split = || vec![Split { lock_type: MUTEX, stat: stat(), hold: None }];
     report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
+}
+
+/// Hostile paths of cgroups.
+pub(crate) fn hostile_cgroups() -> Report {
+    let rows = hostile_tasks().rows.into_iter().zip(HOSTILE).map(|(mut row, path)| {
+        (row.key.task, row.key.cgroup) = (None, Some(path.into()));
+        row
+    });
+    report(GroupBy::Cgroup, rows.collect())
+}
+
+/// Locks with hostile names, of processes with hostile names.
+pub(crate) fn hostile_locks() -> Report {
+    let rows = hostile().rows.into_iter().zip(HOSTILE).map(|(mut row, name)| {
+        row.key.lock_kind = row.key.lock_type.take().map(|lock_type| lock_type.kind);
+        (row.key.caller, row.key.lock_addr) = (None, Some(LockAddr(0xffff_8881_0000_0010)));
+        row.key.lock_owner = Some(TaskName { comm: name.into(), pid: 7, tid: 0 });
+        row
+    });
+    report(GroupBy::Lock, rows.collect())
 }
 
 /// What `renderer` makes of `report`.

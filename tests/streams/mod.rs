@@ -11,10 +11,10 @@ use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, GroupBy, LockType, Query, WaitStat};
 use lockprof::pipeline::Pipeline;
-use lockprof::recording::Origin;
+use lockprof::recording::{Origin, RecordedTarget, Settings};
 use lockprof::report::{Report, Row};
 use lockprof::source::{At, Round, Synthetic};
-use lockprof_collectors::perf::attr::flag;
+use lockprof_collectors::perf::attr::{flag, sample};
 
 /// Flags of `contention_begin`.
 pub(crate) const SEM: u32 = 0;
@@ -62,6 +62,12 @@ pub(crate) struct Reading {
     pub(crate) contention: bool,
     pub(crate) releases: bool,
     pub(crate) ends: bool,
+    /// The process whose threads were attached to; `None`: everything was recorded.
+    pub(crate) attached: Option<i32>,
+    /// Samples say in which cgroup they were taken.
+    pub(crate) cgroups: bool,
+    /// Wakings and switches come through rings of their own.
+    pub(crate) own_rings: bool,
     pub(crate) kallsyms: &'static str,
     pub(crate) detail: Detail,
     pub(crate) filter: Filter,
@@ -76,6 +82,9 @@ impl Default for Reading {
             contention: true,
             releases: false,
             ends: true,
+            attached: None,
+            cgroups: false,
+            own_rings: false,
             kallsyms: "",
             detail: Detail::default(),
             filter: Filter::default(),
@@ -91,6 +100,10 @@ impl Reading {
 
     pub(crate) fn origin(&self) -> Origin {
         let mut origin = Synthetic::new().origin();
+        origin.settings = self.attached.map(|pid| Settings {
+            target: RecordedTarget::Processes { pids: vec![pid] },
+            ..Settings::default()
+        });
         if self.switches {
             origin.events[0].attr.flags |= flag::CONTEXT_SWITCH;
         }
@@ -102,6 +115,15 @@ impl Reading {
         }
         if self.releases {
             origin.events.push(Synthetic::release_event());
+        }
+        if self.cgroups {
+            let events = origin.events.iter_mut();
+            events.for_each(|event| event.attr.sample_type |= sample::CGROUP);
+        }
+        if self.own_rings {
+            let is_sched = |at: &u32| origin.events[*at as usize].name.starts_with("sched:");
+            let own_ring = (0..origin.events.len() as u32).filter(is_sched).collect();
+            origin.settings.get_or_insert_default().own_ring = own_ring;
         }
         if !self.contention {
             origin.events.retain(|event| !event.name.starts_with("lock:"));

@@ -3,6 +3,7 @@
 mod hammer;
 mod record;
 mod report;
+mod screen;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,8 @@ pub use hammer::{Hammer, HammerArgs};
 pub use record::{Collect, RecordArgs};
 pub use report::{By, FilterArgs, FlamegraphArgs, Format, InputArgs, ReportArgs, Sort, Weight};
 
+pub use screen::{TopArgs, TopFormat, TuiArgs};
+
 use crate::model::Nanos;
 
 /// Where recordings go and come from when nothing else is said.
@@ -19,6 +22,9 @@ pub const DEFAULT_RECORDING: &str = "lockprof.data";
 
 /// The subcommand under which lockprof starts itself to hold a command back.
 pub const EXEC_STUB: &str = "__exec";
+
+/// Its first word where the command gets a terminal of its own.
+pub const OWN_TERMINAL: &str = "own-terminal";
 
 /// Which kernel lock a program waits for, who makes it wait, what changed.
 #[derive(Debug, Parser)]
@@ -46,6 +52,10 @@ pub enum Command {
     Record(RecordArgs),
     /// Say who waited for which lock, where and for how long
     Report(ReportArgs),
+    /// Look at a recording on the terminal: locks, call paths, releasers, when
+    Tui(TuiArgs),
+    /// Watch the lock contention of the whole machine, without a file
+    Top(TopArgs),
     /// Draw the waits of a recording as a flame graph (SVG)
     Flamegraph(FlamegraphArgs),
     /// Say what a lock protects and what relieves it

@@ -83,6 +83,9 @@ pub struct RecordArgs {
     /// Draw a flame graph of the waits at the end
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// No screen while it runs, where there is a terminal: the command keeps it
+    #[arg(long)]
+    pub no_tui: bool,
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

@@ -13,6 +13,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use lockprof_collectors::perf::session::SessionError;
+use lockprof_collectors::procfs::ProcError;
 use lockprof_collectors::procfs::tracefs::TracefsError;
 use lockprof_collectors::workload::WorkloadError;
 use rustix::io::Errno;
@@ -126,6 +127,8 @@ fn advice(error: &(dyn Error + 'static), facts: &dyn Fn() -> Facts) -> Option<Ad
         session(error, &facts())
     } else if let Some(error) = error.downcast_ref::<TracefsError>() {
         tracefs(error, &facts())
+    } else if let Some(error) = error.downcast_ref::<ProcError>() {
+        not_there(error)
     } else if let Some(error) = error.downcast_ref::<MountError>() {
         let MountError::Mount(_) = error;
         Some(not_mounted(&facts()))
@@ -180,6 +183,19 @@ fn tracefs(error: &TracefsError, facts: &Facts) -> Option<Advice> {
         TracefsError::NoTracepoint { .. } => Some(no_such_event(facts)),
         TracefsError::Io { .. } => None,
     }
+}
+
+/// A file of `/proc` or `/sys`, where that file system is not mounted at all.
+fn not_there(error: &ProcError) -> Option<Advice> {
+    let ProcError::Io { path, .. } = error else { return None };
+    // Each of them has a name that is there whenever it is.
+    let places = [("/proc", "/proc/self", "proc"), ("/sys", "/sys/kernel", "sysfs")];
+    let missing = |(place, always, _): &(&str, &str, &str)| {
+        path.starts_with(place) && !Path::new(always).exists()
+    };
+    let (place, _, kind) = places.into_iter().find(missing)?;
+    let sentence = format!("{place} is not mounted here, as in a bare chroot. Mount it first:");
+    Some(Advice::new(sentence, [format!("mount -t {kind} {kind} {place}")]).with_doctor())
 }
 
 fn not_mounted(facts: &Facts) -> Advice {

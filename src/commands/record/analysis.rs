@@ -8,12 +8,14 @@
 //! has everything, and the summary is made from it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::mailbox::Mailbox;
 use super::summary;
 use crate::analyse::Detail;
 use crate::cli::args::{InputArgs, RecordArgs};
@@ -26,6 +28,12 @@ use crate::source::Round;
 
 /// Bytes that the pipeline may be behind.
 const IN_FLIGHT: usize = 64 << 20;
+
+/// Rounds have so many times the time that answers take: a screen must not make the pipeline late.
+const ROUNDS_TO_ANSWERS: u32 = 5;
+
+/// How long a question may wait when nothing is recorded.
+const TICK: Duration = Duration::from_millis(50);
 
 /// What the status line shows.
 #[derive(Debug, Default)]
@@ -40,6 +48,11 @@ impl Progress {
     /// Waits that ended, and records that were lost.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.waits.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
+    }
+
+    /// Whether the pipeline was given up.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
     }
 }
 
@@ -75,12 +88,17 @@ impl Listener {
 #[derive(Debug)]
 pub(super) struct Analysis {
     listener: Listener,
+    mailbox: Option<Arc<Mailbox>>,
     thread: JoinHandle<Pipeline>,
 }
 
 impl Analysis {
     /// Starts the thread.
-    pub(super) fn start(origin: &Origin, detail: Detail) -> Result<Analysis, Failure> {
+    pub(super) fn start(
+        origin: &Origin,
+        detail: Detail,
+        mailbox: Option<Arc<Mailbox>>,
+    ) -> Result<Analysis, Failure> {
         let (kernel, source) = input::kernel_symbols(origin, None)?;
         let symbols = (kernel, source.to_string());
         let pipeline = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())?;
@@ -92,9 +110,10 @@ impl Analysis {
             spare: Arc::new(Mutex::new(spare)),
             progress: Arc::clone(&progress),
         };
-        let body = move || analyse(pipeline, &to_analyse, &freed, &progress);
+        let asks = mailbox.clone();
+        let body = move || analyse(pipeline, (&to_analyse, &freed), &progress, asks.as_deref());
         let thread = thread::Builder::new().name("lockprof-analyse".into()).spawn(body);
-        Ok(Analysis { listener, thread: thread.context("cannot start a thread")? })
+        Ok(Analysis { listener, mailbox, thread: thread.context("cannot start a thread")? })
     }
 
     /// An end for the recorder.
@@ -112,14 +131,21 @@ impl Analysis {
     pub(super) fn finish(self, end: End, args: &RecordArgs) -> Result<Pipeline, Failure> {
         let behind = self.listener.progress.behind.load(Ordering::Relaxed);
         drop(self.listener);
-        let pipeline = self.thread.join().ok().filter(|_| !behind);
+        let restarted = self.mailbox.is_some_and(|mailbox| mailbox.has_restarted());
+        let pipeline = self.thread.join().ok().filter(|_| !behind && !restarted);
         match pipeline {
             Some(mut pipeline) => {
                 pipeline.set_end(end);
                 Ok(pipeline)
             }
             None => {
-                messages::note("analysis fell behind while recording; reading the file");
+                let why = match restarted {
+                    true => {
+                        "counting began anew while recording; the summary is read from the file"
+                    }
+                    false => "analysis fell behind while recording; reading the file",
+                };
+                messages::note(why);
                 let input = InputArgs { file: args.output.clone(), kallsyms: None };
                 input::analyse(&input, summary::detail(args), &Filter::default())
             }
@@ -129,11 +155,26 @@ impl Analysis {
 
 fn analyse(
     mut pipeline: Pipeline,
-    rounds: &Receiver<Round>,
-    freed: &Sender<Vec<u8>>,
+    (rounds, freed): (&Receiver<Round>, &Sender<Vec<u8>>),
     progress: &Progress,
+    mailbox: Option<&Mailbox>,
 ) -> Pipeline {
-    while let Ok(round) = rounds.recv() {
+    let mut due = Instant::now();
+    loop {
+        if let (Some(mailbox), true) = (mailbox, Instant::now() >= due) {
+            let begun = Instant::now();
+            mailbox.serve(&mut pipeline);
+            due = Instant::now() + begun.elapsed() * ROUNDS_TO_ANSWERS;
+        }
+        let round = match mailbox {
+            Some(_) => rounds.recv_timeout(TICK),
+            None => rounds.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let round = match round {
+            Ok(round) => round,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         let bytes = round.bytes.len();
         pipeline.push(round);
         progress.in_flight.fetch_sub(bytes, Ordering::Relaxed);

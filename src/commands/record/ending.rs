@@ -36,7 +36,8 @@ impl Ending {
         recorded: Recorded<Session>,
         status: Option<i32>,
     ) -> Result<(End, Option<LiveError>), Failure> {
-        let Recorded { rings: session, mut writer, sample_time, mapped_files, failure } = recorded;
+        let Recorded { rings: session, writer, sample_time, mapped_files, failure } = recorded;
+        let mut writer = writer.context("the recording had no file")?;
         // Of wakings and switches that were lost LOST records tell: they touch no wait.
         let is_main = |count: &LostCount| session.events()[count.event].lane == Lane::Main;
         let mut lost = session.lost_counts()?;

@@ -11,11 +11,15 @@
 
 mod analysis;
 mod before;
+mod console;
 mod ending;
+pub(super) mod machine;
+pub(super) mod mailbox;
+mod screen;
 mod summary;
 mod watch;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
@@ -28,9 +32,12 @@ use lockprof_collectors::workload::Workload;
 
 use self::analysis::{Analysis, Listener};
 use self::ending::Ending;
+use self::screen::Screened;
 use self::watch::Watch;
+use super::tui::live::detail as screen_detail;
 use super::{flamegraph, output};
-use crate::cli::args::{EXEC_STUB, RecordArgs};
+use crate::analyse::Detail;
+use crate::cli::args::{EXEC_STUB, OWN_TERMINAL, RecordArgs};
 use crate::cli::checks;
 use crate::cli::messages::{self, Failure, STATUS_OF_RECORD};
 use crate::cli::plan::{RecordPlan, Target};
@@ -61,15 +68,21 @@ pub(super) struct Outcome {
 /// Records as the arguments say. When this comes back the file is finished.
 pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
-    let mut workload = start_command(&plan.target)?;
+    let live = Screened::of(args, &plan.target)?;
+    let mut workload = start_command(&plan.target, live.as_ref().and_then(Screened::terminal))?;
     let mut watch = Watch::new(&plan.target)?;
     // Before anything is recorded: the floor's own threads must not be seen waiting.
     let floor = before::floor(&plan);
     let mut session = open(&mut plan, workload.as_ref())?;
     let origin = before::origin(&plan, &session, workload.as_ref(), floor);
-    let detail = summary::detail(args);
+    let (detail, mailbox) = (summary::detail(args), live.as_ref().map(Screened::mailbox));
+    let detail = if live.is_some() {
+        Detail { user_stacks: detail.user_stacks, ..screen_detail() }
+    } else {
+        detail
+    };
     let ((writer, old), analysis) = meanwhile_held(&mut session, || {
-        Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail)?))
+        Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail, mailbox)?))
     })?;
     let ending = Ending::begin();
     let since = enable(&session, &plan)?;
@@ -86,7 +99,10 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     }
     keep(old, &args.output);
     watch.begin(args.duration);
-    let ended = watch.wait(workload.as_mut(), &analysis, &stop)?;
+    let ended = match &live {
+        Some(live) => live.watch(&mut watch, workload.as_mut(), &analysis, &stop)?,
+        None => watch.wait(workload.as_mut(), &analysis, &stop)?,
+    };
     drop(stop);
     let recorded = thread.join().map_err(|_| anyhow!("the recorder panicked"))?;
     messages::clear_status();
@@ -94,6 +110,7 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let pipeline = analysis.finish(end, args)?;
     let picture = args.svg.as_ref().map(|_| pipeline.report(&flamegraph::query()));
     let status = watch.wait_for_command(workload, &ended)?;
+    drop(live);
     match failure {
         Some(failure) => {
             let hint = checks::hint(&failure);
@@ -104,12 +121,16 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
 }
 
 /// Starts the command and holds it back until everything else is open.
-fn start_command(target: &Target) -> Result<Option<Workload>, Failure> {
+fn start_command(
+    target: &Target,
+    terminal: Option<BorrowedFd<'_>>,
+) -> Result<Option<Workload>, Failure> {
     let Target::Command(command) = target else { return Ok(None) };
     let program = std::env::current_exe().context("cannot find the own program")?;
-    let stub = [program.into(), EXEC_STUB.into()];
+    let mut stub = vec![program.into(), EXEC_STUB.into()];
+    stub.extend(terminal.map(|_| OWN_TERMINAL.into()));
     let command: Vec<_> = command.iter().map(Into::into).collect();
-    Ok(Some(Workload::start(&stub, &command)?))
+    Ok(Some(Workload::start_on(&stub, &command, terminal)?))
 }
 
 fn release(workload: Option<&mut Workload>) -> Result<(), Failure> {

@@ -63,6 +63,7 @@ fn next(file: &str) -> Vec<String> {
 pub(super) fn explain_plan(error: PlanError) -> Failure {
     let hint = match &error {
         PlanError::NoTarget => Some(TARGETS.to_owned()),
+        PlanError::Machine(missing) => checks::hint(missing),
         _ => checks::hint(&error),
     };
     Failure::new(error).hint(hint)

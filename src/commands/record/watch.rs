@@ -35,6 +35,8 @@ pub(super) enum Ended {
     Signal(i32),
     /// The time was over.
     Time,
+    /// The user closed the screen.
+    Quit,
     /// The recorder could not go on.
     Recorder,
 }
@@ -96,6 +98,8 @@ pub(super) struct Watch {
     processes: Vec<OwnedFd>,
     begun: Instant,
     until: Option<Instant>,
+    /// Nothing is said meanwhile.
+    silent: bool,
 }
 
 impl Watch {
@@ -113,7 +117,13 @@ impl Watch {
             processes: pids.iter().filter_map(open).collect(),
             begun: Instant::now(),
             until: None,
+            silent: false,
         })
+    }
+
+    /// Without a status line.
+    pub(super) fn silent(self) -> Watch {
+        Watch { silent: true, ..self }
     }
 
     /// Recording has begun; it is to end after `duration`.
@@ -130,33 +140,44 @@ impl Watch {
         recorder: &UnixStream,
     ) -> Result<Ended, Failure> {
         loop {
-            let command = workload.as_ref().map(|workload| workload.pidfd());
-            let mut ready = vec![recorder.as_fd()];
-            ready.extend(command);
-            let pause = self.until.map_or(TICK, |until| until - Instant::now()).min(TICK);
-            let awake = self.poll(&ready, pause)?;
-            if let Some(signal) = self.signals.take() {
-                if let Some(workload) = workload {
-                    workload.forward(signal)?;
-                }
-                return Ok(Ended::Signal(signal));
-            }
-            if let Some(workload) = workload.as_mut()
-                && let Some(status) = workload.try_wait()?
-            {
-                return Ok(Ended::Command(status));
-            }
-            if awake.contains(&0) {
-                return Ok(Ended::Recorder);
-            }
-            if self.processes_ended()? {
-                return Ok(Ended::Processes);
-            }
-            if self.until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(Ended::Time);
+            if let Some(ended) = self.check(workload.as_deref_mut(), recorder, TICK)? {
+                return Ok(ended);
             }
             self.show(analysis);
         }
+    }
+
+    /// Whether recording has to end, after a pause at the most.
+    pub(super) fn check(
+        &mut self,
+        workload: Option<&mut Workload>,
+        recorder: &UnixStream,
+        pause: Duration,
+    ) -> Result<Option<Ended>, Failure> {
+        let command = workload.as_ref().map(|workload| workload.pidfd());
+        let mut ready = vec![recorder.as_fd()];
+        ready.extend(command);
+        let pause = self.until.map_or(pause, |until| until - Instant::now()).min(pause);
+        let awake = self.poll(&ready, pause)?;
+        if let Some(signal) = self.signals.take() {
+            if let Some(workload) = workload {
+                workload.forward(signal)?;
+            }
+            return Ok(Some(Ended::Signal(signal)));
+        }
+        if let Some(workload) = workload
+            && let Some(status) = workload.try_wait()?
+        {
+            return Ok(Some(Ended::Command(status)));
+        }
+        if awake.contains(&0) {
+            return Ok(Some(Ended::Recorder));
+        }
+        if self.processes_ended()? {
+            return Ok(Some(Ended::Processes));
+        }
+        let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+        Ok(is_over.then_some(Ended::Time))
     }
 
     /// Waits for a command that goes on after the recording has ended, and gives the status to end
@@ -170,7 +191,7 @@ impl Watch {
         if let Ended::Command(status) = ended {
             return Ok(*status as u8);
         }
-        if matches!(ended, Ended::Time) && workload.try_wait()?.is_none() {
+        if matches!(ended, Ended::Time | Ended::Quit) && workload.try_wait()?.is_none() {
             messages::note("the recording is finished; the command goes on");
         }
         let grace = matches!(ended, Ended::Signal(_)).then(|| Instant::now() + GRACE);
@@ -220,6 +241,9 @@ impl Watch {
     }
 
     fn show(&self, analysis: &Analysis) {
+        if self.silent {
+            return;
+        }
         let (waits, lost) = analysis.progress().counts();
         let elapsed = units::time(Nanos(self.begun.elapsed().as_nanos() as u64));
         let waits = units::counted(waits, "wait");

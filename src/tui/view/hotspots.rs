@@ -1,0 +1,177 @@
+//! The table: numbers, the balance of readers and writers or the type, names, when it was.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::super::columns::Column;
+use super::super::state::State;
+use super::super::theme::Theme;
+use super::bars::{sparkline, spread};
+use super::layout;
+use super::names::{Name, balance, name};
+use crate::model::{GroupBy, TimeRange};
+use crate::render::paragraph::{columns, shorten};
+use crate::report::{Report, Row};
+
+/// Columns of the lock's type.
+const TYPE: usize = 11;
+
+/// From this width on all columns of numbers leave room for names.
+const ROOMY: usize = 96;
+
+/// A sparkline of fewer columns says nothing.
+const SPARK: usize = 12;
+
+/// Names have this many columns before there is room for addresses.
+const NAMES: usize = 24;
+
+/// A row with this share of all waiting is worth looking at.
+const LARGE_SHARE: f64 = 0.1;
+
+pub(super) fn lines<'a>(
+    state: &'a State,
+    theme: Theme,
+    (width, height): (usize, usize),
+) -> Vec<Line<'a>> {
+    let Some(snapshot) = &state.snapshot else { return Vec::new() };
+    let shape = Shape::of(state, width);
+    let mut lines = vec![shape.titles(state, theme)];
+    let page = height.saturating_sub(1).max(1);
+    let first = layout::first_row(state.selected, page);
+    for (at, row) in state.rows().enumerate().skip(first).take(page) {
+        lines.push(shape.row(&snapshot.report, row, at == state.selected, theme));
+    }
+    if state.shown.is_empty() {
+        lines.push(Line::from(match snapshot.report.rows.is_empty() {
+            true => "   no lock waits here",
+            false => "   no row has this text in it: Esc drops the filter",
+        }));
+    }
+    lines
+}
+
+/// Columns of numbers. Where names have no room, what can be seen from others goes.
+fn numbers(live: bool, width: usize) -> impl Iterator<Item = Column> {
+    let is_crowded = live && width < ROOMY;
+    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Avg);
+    Column::shown(live).filter(move |column| *column != Column::Name && !spare(*column))
+}
+
+/// Widths of the columns.
+struct Shape {
+    by: GroupBy,
+    live: bool,
+    width: usize,
+    name: usize,
+    beside: usize,
+    spark: usize,
+    slices: Vec<TimeRange>,
+}
+
+impl Shape {
+    fn of(state: &State, width: usize) -> Shape {
+        let live = state.live.is_some();
+        let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
+        let left = width.saturating_sub(numbers + TYPE + 3);
+        let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
+        let names = if state.by == GroupBy::Site { 2 * NAMES } else { NAMES };
+        let spark = if has_history && left >= names + SPARK { (left / 4).max(SPARK) } else { 0 };
+        let left = left - spark;
+        let beside = match state.by {
+            GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
+            GroupBy::Site => left * 2 / 5,
+            // Names before numbers: addresses and ids want room of their own.
+            GroupBy::Lock if left < NAMES + 19 => 0,
+            GroupBy::Lock => 19,
+            GroupBy::Task => left.min(32) / 2,
+        };
+        let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
+        Shape { by: state.by, live, width, name: left - beside, beside, spark, slices }
+    }
+
+    fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
+        let mut spans = vec![Span::raw("  ")];
+        let style = |column| match column == state.sort {
+            true => theme.strong(),
+            false => theme.quiet(),
+        };
+        let mark = if state.inverted { "^" } else { "v" };
+        for column in numbers(self.live, self.width) {
+            let marked = if column == state.sort { mark } else { "" };
+            let title = format!("{marked}{}", column.title());
+            spans.push(Span::styled(format!("{title:>w$} ", w = column.width()), style(column)));
+        }
+        let (name, beside) = match self.by {
+            GroupBy::Site => ("caller", "lock"),
+            GroupBy::Lock => ("lock", "address"),
+            GroupBy::Task => ("task", "pid/tid"),
+            GroupBy::Cgroup => ("cgroup", ""),
+            GroupBy::Releaser | GroupBy::Blame => ("who let others wait", ""),
+        };
+        let balance = if self.by == GroupBy::Lock { "R|W" } else { "type" };
+        spans.push(Span::styled(format!("{balance:<TYPE$} "), theme.quiet()));
+        let marked = if state.sort == Column::Name { mark } else { "" };
+        let title = format!("{marked}{name}");
+        spans.push(Span::styled(format!("{title:<w$}", w = self.name), style(Column::Name)));
+        spans.push(Span::styled(fill(beside, self.beside), theme.quiet()));
+        if self.spark > 0 {
+            spans.push(Span::styled(" when", theme.quiet()));
+        }
+        Line::from(spans)
+    }
+
+    fn row(&self, report: &Report, row: &Row, selected: bool, theme: Theme) -> Line<'static> {
+        let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
+        let number = if is_large { theme.strong() } else { Style::new() };
+        let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
+        for column in numbers(self.live, self.width) {
+            let text = column.cell(report, &row.stat);
+            spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
+        }
+        let Name { lock_type, name, beside } = name(row);
+        spans.extend(match balance(row).filter(|_| self.by == GroupBy::Lock) {
+            Some(read) => balance_bar(read, theme),
+            None => vec![Span::styled(fill(&lock_type, TYPE), type_style(&lock_type, theme))],
+        });
+        spans.push(Span::raw(" "));
+        spans.push(Span::raw(fill(&name, self.name)));
+        spans.push(Span::styled(fill(&beside, self.beside), theme.quiet()));
+        if self.spark > 0 {
+            let history = sparkline(&spread(&row.history, &self.slices, self.spark - 1));
+            spans.push(Span::styled(format!(" {history}"), theme.bar()));
+        }
+        let line = Line::from(spans);
+        if selected { line.style(theme.selected()) } else { line }
+    }
+}
+
+/// `R░░░▓▓▓▓▓▓W`.
+fn balance_bar(read: f64, theme: Theme) -> Vec<Span<'static>> {
+    let width = TYPE - 2;
+    // Both sides show while they are there.
+    let cells = (read * width as f64).round() as usize;
+    let cells = match read {
+        0.0 => 0,
+        1.0 => width,
+        _ => cells.clamp(1, width - 1),
+    };
+    vec![
+        Span::styled(format!("R{}", "░".repeat(cells)), theme.read()),
+        Span::styled(format!("{}W", "▓".repeat(width - cells)), theme.write()),
+    ]
+}
+
+pub(super) fn type_style(lock_type: &str, theme: Theme) -> Style {
+    match lock_type.rsplit_once(':').map(|(_, mode)| mode) {
+        Some("R") => theme.read(),
+        Some("W") => theme.write(),
+        _ => Style::new(),
+    }
+}
+
+/// `text` in exactly `width` columns, the last one free.
+pub(super) fn fill(text: &str, width: usize) -> String {
+    let short = shorten(text, width.saturating_sub(1));
+    let gap = width.saturating_sub(columns(&short));
+    short + &" ".repeat(gap)
+}
