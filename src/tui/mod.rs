@@ -1,4 +1,4 @@
-//! The screens: key -> [`Action`] -> [`update`] of the [`State`] -> [`draw`].
+//! The screens: key -> [`Action`] -> [`fn@update`] of the [`State`] -> [`draw`].
 //!
 //! In: snapshots of a recording, finished or running, and what the user presses. Out: a picture of
 //! the state, and [`Effect`]s: what the screen wants done, a [`Query`](crate::model::Query) to be
