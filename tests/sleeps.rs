@@ -169,7 +169,7 @@ fn locks_without_contention_events_are_waited_for_beside_those_that_have_them() 
     assert_eq!(
         rows(&report),
         [
-            ("pcpu-sem:W".into(), "cgroup_attach_lock", "pcpu-sem @ cgroup_attach_lock", 1, 1000),
+            ("pcpu-sem:W".into(), "cgroup_attach_lock", "cgroup_threadgroup_rwsem", 1, 1000),
             ("unknown".into(), "dup_mmap", "per-VMA lock @ dup_mmap", 1, 800),
             ("unknown".into(), "tcp_sendmsg", "socket lock @ tcp_sendmsg", 1, 600),
         ]
@@ -218,7 +218,7 @@ fn waits_by_sleeps_pass_the_same_filters_and_stand_in_the_same_reports() {
     let by_lock = pipeline.report(&streams::ask(GroupBy::Lock));
     let names = by_lock.rows.iter().filter_map(|row| row.key.lock.as_ref());
     let names: Vec<_> = names.map(|lock| (lock.name.as_str(), lock.evidence)).collect();
-    let wanted = [("mmap_lock", NameEvidence::Path), ("mutex @ pipe_write", NameEvidence::Caller)];
+    let wanted = [("mmap_lock", NameEvidence::Path), ("pipe mutex", NameEvidence::Path)];
     assert_eq!(names, wanted);
     let lock_type = vec!["mutex".parse::<LockTypePattern>().unwrap()];
     let filter = Filter { lock_type, ..Filter::default() };

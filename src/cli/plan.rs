@@ -32,6 +32,9 @@ const COMMAND_LIMIT: usize = 3;
 /// recorded there, and most have their threads; but half a millisecond a thread is too much.
 const PROCESS_LIMIT: usize = 64;
 
+/// Rings smaller than this lose records of any contention worth recording.
+const FEWEST_RING_PAGES: usize = 16;
+
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -103,6 +106,8 @@ pub struct RecordPlan {
     pub no_spin: bool,
     /// Data pages of each ring.
     pub ring_pages: usize,
+    /// `-m` was given: so many or none.
+    pub ring_pages_given: bool,
     /// The clock.
     pub clockid: Option<i32>,
     /// The directory of the target's cgroup.
@@ -140,6 +145,7 @@ impl RecordPlan {
             no_spin: args.no_spin,
             cpus,
             ring_pages: args.mmap_pages.map_or(DEFAULT_RING_PAGES, |pages| pages as usize),
+            ring_pages_given: args.mmap_pages.is_some(),
             clockid: system.clockid(),
             cgroup,
             system,
@@ -163,6 +169,26 @@ impl RecordPlan {
              are unknown"
                 .into(),
         );
+    }
+
+    /// Takes rings of half the size, unless a size was asked for or they are small already.
+    pub fn halve_rings(&mut self) -> bool {
+        let halves = !self.ring_pages_given && self.ring_pages > FEWEST_RING_PAGES;
+        if halves {
+            self.ring_pages /= 2;
+        }
+        halves
+    }
+
+    /// Says that rings are smaller than they should be.
+    pub fn note_small_rings(&mut self) {
+        if !self.ring_pages_given && self.ring_pages < DEFAULT_RING_PAGES {
+            self.notes.push(format!(
+                "rings have {} pages instead of {DEFAULT_RING_PAGES}: this user may lock no more memory \
+                 (perf_event_mlock_kb); they run full sooner",
+                self.ring_pages
+            ));
+        }
     }
 
     /// Records everything and picks the target out later.

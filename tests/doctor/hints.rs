@@ -106,8 +106,8 @@ fn every_error_of_recording_that_can_be_mended_has_its_hint() {
         (&TracefsError::NotMounted, &boxed, "-v /sys/kernel/tracing:/sys/kernel/tracing"),
         (&TracefsError::NotMounted, &unknown, "CONFIG_TRACING"),
         (&files, &machine(), "sudo prlimit --pid $$ --nofile="),
-        (&memory, &tight, "lockprof record -m 128 ..."),
-        (&memory, &tight, "sudo sysctl kernel.perf_event_mlock_kb=2052"),
+        (&memory, &tight, "lockprof record -m 32 ..."),
+        (&memory, &tight, "sudo sysctl kernel.perf_event_mlock_kb=4104"),
         (&SessionError::NoSuchTask { tasks: vec![1] }, &machine(), "ps -e"),
         (&SessionError::NoSuchCpu { cpus: vec![99] }, &machine(), "/cpu/online"),
     ];

@@ -141,9 +141,15 @@ fn release(workload: Option<&mut Workload>) -> Result<(), Failure> {
     })
 }
 
-/// Opens the events on the target; on everything when they are too many for each of its threads.
+/// Opens the events on the target; on everything when they are too many for each of its threads, and with
+/// smaller rings when no more memory may be locked.
 fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, Failure> {
-    let opened = match (open_on_target(plan, workload), &plan.target) {
+    let mut opened = open_on_target(plan, workload);
+    while matches!(opened, Err(SessionError::LockedMemory { .. })) && plan.halve_rings() {
+        opened = open_on_target(plan, workload);
+    }
+    plan.note_small_rings();
+    let opened = match (opened, &plan.target) {
         (
             Err(SessionError::TooManyFiles { limit, .. }),
             Target::Command(_) | Target::Processes(_),
