@@ -245,7 +245,7 @@ fn what_counts_everything_is_opened_once_a_cpu_and_enabled_by_hand() {
     assert!(!session.narrowed());
     log.borrow_mut().clear();
     session.enable_everywhere().unwrap();
-    assert_eq!(*log.borrow(), ["enable", "enable"]);
+    assert_eq!(*log.borrow(), ["enable 43", "enable 43"]);
 }
 
 #[test]
