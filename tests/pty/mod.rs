@@ -41,8 +41,9 @@ impl Session {
         let size = Winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&user, size).unwrap();
         let before = settings(&user);
-        let child = Command::new("setsid")
-            .arg("--ctty")
+        // A job in the background ignores SIGINT, and so does all that it starts.
+        let child = Command::new("env")
+            .args(["--default-signal=INT", "setsid", "--ctty"])
             .arg(program)
             .args(args)
             .current_dir(directory)
