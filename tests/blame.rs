@@ -9,11 +9,10 @@ use lockprof::model::{GroupBy, HandOverKind, Query, Uncharged};
 use lockprof::report::{ChargedName, Report, Row};
 use lockprof::source::{At, Synthetic};
 use proptest::prelude::*;
+use streams::symbols::Symbols;
 use streams::{MUTEX, READ, Reading, SEM, SPIN, WRITE, ask, at, in_softirq};
 
-/// Functions of 0x100 bytes each, from `FIRST` on.
-const FIRST: u64 = 0xffff_ffff_8100_0000;
-const FUNCTIONS: [&str; 17] = [
+const FUNCTIONS: Symbols = Symbols(&[
     "_text",
     "rwsem_down_write_slowpath",
     "rwsem_down_read_slowpath",
@@ -31,7 +30,7 @@ const FUNCTIONS: [&str; 17] = [
     "schedule",
     "xfs_iunlock",
     "up",
-];
+]);
 const RELEASE: [&str; 5] =
     ["try_to_wake_up", "wake_up_q", "rwsem_wake", "up_write", "do_mprotect_pkey"];
 const WAIT: [&str; 3] = ["rwsem_down_write_slowpath", "down_write", "do_mprotect_pkey"];
@@ -39,18 +38,11 @@ const LOCK: u64 = 0xa0;
 
 /// A stack of these functions, innermost first.
 fn stack(names: &[&str]) -> Vec<u64> {
-    let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name);
-        FIRST + at.expect("a function of the list") as u64 * 0x100 + 0x10
-    };
-    names.iter().map(ip).collect()
+    FUNCTIONS.stack(names)
 }
 
 fn reading() -> Reading {
-    let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", FIRST + at * 0x100);
-    let kallsyms: String = FUNCTIONS.iter().zip(0..).map(line).collect();
-    let kallsyms = Box::leak(kallsyms.into_boxed_str());
-    Reading { kallsyms, wakings: true, ..Reading::with_switches() }
+    Reading { kallsyms: FUNCTIONS.kallsyms(), wakings: true, ..Reading::with_switches() }
 }
 
 fn report(by: GroupBy, write: impl FnOnce(&mut Synthetic)) -> Report {

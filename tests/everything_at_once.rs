@@ -11,11 +11,10 @@ use lockprof::report::{ChargedName, Report};
 use lockprof::source::{At, Round, Synthetic};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use streams::symbols::Symbols;
 use streams::{MUTEX, READ, Reading, SPIN, WRITE, ask, at, in_softirq};
 
-/// Functions of 0x100 bytes each, from `FIRST` on.
-const FIRST: u64 = 0xffff_ffff_8100_0000;
-const FUNCTIONS: [&str; 17] = [
+const FUNCTIONS: Symbols = Symbols(&[
     "_text",
     "rwsem_down_write_slowpath",
     "rwsem_down_read_slowpath",
@@ -33,7 +32,7 @@ const FUNCTIONS: [&str; 17] = [
     "futex_do_wait",
     "__x64_sys_futex",
     "_etext",
-];
+]);
 const STACKS: [&[&str]; 10] = [
     &[],
     &["rwsem_down_write_slowpath", "down_write", "do_mprotect_pkey"],
@@ -60,23 +59,17 @@ const OF_SWITCHES: u64 = 5;
 type Choice = (u8, u8, u8, u8, u8);
 
 fn stack(names: &[&str]) -> Vec<u64> {
-    let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name);
-        FIRST + at.expect("a function of the list") as u64 * 0x100 + 0x10
-    };
-    names.iter().map(ip).collect()
+    FUNCTIONS.stack(names)
 }
 
 fn reading(filter: Filter, cells: usize) -> Reading {
-    let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", FIRST + at * 0x100);
-    let kallsyms: String = FUNCTIONS.iter().zip(0..).map(line).collect();
     Reading {
         wakings: true,
         sleeps: true,
         releases: true,
         cgroups: true,
         own_rings: true,
-        kallsyms: Box::leak(kallsyms.into_boxed_str()),
+        kallsyms: FUNCTIONS.kallsyms(),
         detail: Detail { user_stacks: true, cpu_stacks: true, cells, ..Detail::default() },
         filter,
         ..Reading::with_switches()

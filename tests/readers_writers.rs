@@ -10,11 +10,10 @@ use lockprof::report::{Report, Row};
 use lockprof::source::Synthetic;
 use proptest::prelude::*;
 use streams::scenario::{Scenario, arbitrary, realistic};
+use streams::symbols::Symbols;
 use streams::{READ, RT_KALLSYMS, Reading, WRITE, ask, at};
 
-/// Functions of 0x100 bytes each, from `FIRST` on.
-const FIRST: u64 = 0xffff_ffff_8100_0000;
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: Symbols = Symbols(&[
     "_text",
     "rwsem_down_write_slowpath",
     "rwsem_down_read_slowpath",
@@ -26,7 +25,7 @@ const FUNCTIONS: [&str; 11] = [
     "up_write",
     "up_read",
     "downgrade_write",
-];
+]);
 const WAIT: [&str; 2] = ["rwsem_down_write_slowpath", "do_mprotect_pkey"];
 const UP_WRITE: [&str; 4] = ["try_to_wake_up", "rwsem_wake", "up_write", "do_mprotect_pkey"];
 const UP_READ: [&str; 4] = ["try_to_wake_up", "rwsem_wake", "up_read", "do_mprotect_pkey"];
@@ -37,18 +36,11 @@ const PASS_ON: [&str; 4] =
 const LOCK: u64 = 0xa0;
 
 fn stack(names: &[&str]) -> Vec<u64> {
-    let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name);
-        FIRST + at.expect("a function of the list") as u64 * 0x100 + 0x10
-    };
-    names.iter().map(ip).collect()
+    FUNCTIONS.stack(names)
 }
 
 fn reading() -> Reading {
-    let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", FIRST + at * 0x100);
-    let kallsyms: String = FUNCTIONS.iter().zip(0..).map(line).collect();
-    let kallsyms = Box::leak(kallsyms.into_boxed_str());
-    Reading { kallsyms, wakings: true, ..Reading::with_switches() }
+    Reading { kallsyms: FUNCTIONS.kallsyms(), wakings: true, ..Reading::with_switches() }
 }
 
 fn begin(s: &mut Synthetic, time: u64, tid: i32, flags: u32) {

@@ -12,11 +12,10 @@ use lockprof::pipeline::Pipeline;
 use lockprof::report::{ChargedName, Report, Row};
 use lockprof::source::{At, Replay, Round, Synthetic};
 use proptest::prelude::*;
+use streams::symbols::Symbols;
 use streams::{MUTEX, READ, Reading, SPIN, WRITE, ask, at, in_softirq};
 
-/// Functions of 0x100 bytes each, from `FIRST` on.
-const FIRST: u64 = 0xffff_ffff_8100_0000;
-const FUNCTIONS: [&str; 14] = [
+const FUNCTIONS: Symbols = Symbols(&[
     "_text",
     "rwsem_down_write_slowpath",
     "down_write",
@@ -31,7 +30,7 @@ const FUNCTIONS: [&str; 14] = [
     "__mutex_unlock_slowpath",
     "pipe_read",
     "_etext",
-];
+]);
 const LOCK: u64 = 0xa0;
 const WAIT: [&str; 3] = ["rwsem_down_write_slowpath", "down_write", "do_mprotect_pkey"];
 const UP_WRITE: [&str; 2] = ["up_write", "do_mprotect_pkey"];
@@ -39,11 +38,7 @@ const UP_READ: [&str; 2] = ["up_read", "mincore"];
 const UNLOCK: [&str; 2] = ["__mutex_unlock_slowpath", "pipe_read"];
 
 fn stack(names: &[&str]) -> Vec<u64> {
-    let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name);
-        FIRST + at.expect("a function of the list") as u64 * 0x100 + 0x10
-    };
-    names.iter().map(ip).collect()
+    FUNCTIONS.stack(names)
 }
 
 /// The stack of a waking by this release code.
@@ -56,10 +51,12 @@ fn waking(release: &[&str]) -> Vec<u64> {
 }
 
 fn reading() -> Reading {
-    let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", FIRST + at * 0x100);
-    let kallsyms: String = FUNCTIONS.iter().zip(0..).map(line).collect();
-    let kallsyms = Box::leak(kallsyms.into_boxed_str());
-    Reading { kallsyms, wakings: true, releases: true, ..Reading::with_switches() }
+    Reading {
+        kallsyms: FUNCTIONS.kallsyms(),
+        wakings: true,
+        releases: true,
+        ..Reading::with_switches()
+    }
 }
 
 /// Writes a wait for the rwsem, by a reader or a writer.

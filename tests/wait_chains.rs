@@ -7,11 +7,10 @@ use lockprof::model::{Filter, GroupBy, Nanos, Query};
 use lockprof::report::{ChainRow, ChargedName, Report};
 use lockprof::source::{At, Synthetic};
 use proptest::prelude::*;
+use streams::symbols::Symbols;
 use streams::{MUTEX, Reading, SPIN, WRITE, at};
 
-/// Functions of 0x100 bytes each, from `FIRST` on.
-const FIRST: u64 = 0xffff_ffff_8100_0000;
-const FUNCTIONS: [&str; 14] = [
+const FUNCTIONS: Symbols = Symbols(&[
     "_text",
     "rwsem_down_write_slowpath",
     "down_write",
@@ -26,18 +25,14 @@ const FUNCTIONS: [&str; 14] = [
     "do_commit",
     "_raw_spin_lock",
     "_etext",
-];
+]);
 /// Locks.
 const MM: u64 = 0x100;
 const LOG: u64 = 0x200;
 const DISK: u64 = 0x300;
 
 fn stack(names: &[&str]) -> Vec<u64> {
-    let ip = |name: &&str| {
-        let at = FUNCTIONS.iter().position(|function| function == name);
-        FIRST + at.expect("a function of the list") as u64 * 0x100 + 0x10
-    };
-    names.iter().map(ip).collect()
+    FUNCTIONS.stack(names)
 }
 
 /// Begins to wait for the rwsem or one of the mutexes.
@@ -67,10 +62,7 @@ fn site(lock: u64) -> &'static str {
 }
 
 fn reading() -> Reading {
-    let line = |(name, at): (&&str, u64)| format!("{:x} T {name}\n", FIRST + at * 0x100);
-    let kallsyms: String = FUNCTIONS.iter().zip(0..).map(line).collect();
-    let kallsyms = Box::leak(kallsyms.into_boxed_str());
-    Reading { kallsyms, wakings: true, ..Reading::with_switches() }
+    Reading { kallsyms: FUNCTIONS.kallsyms(), wakings: true, ..Reading::with_switches() }
 }
 
 fn report(write: impl FnOnce(&mut Synthetic)) -> Report {

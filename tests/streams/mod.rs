@@ -6,6 +6,7 @@
 #![allow(dead_code)] // Each test program uses its part.
 
 pub(crate) mod scenario;
+pub(crate) mod symbols;
 
 use lockprof::analyse::Detail;
 use lockprof::kernel::Kernel;
