@@ -229,6 +229,10 @@ fn a_place_that_cannot_be_written_is_said_before_the_command_runs() {
     assert_eq!(files_in(place.path()), [""; 0], "the command has not run");
 }
 
+/// A line of such a script.
+const UNMOUNT: &str = "for place in /sys/kernel/debug/tracing /sys/kernel/debug \
+    /sys/kernel/tracing; do umount $place 2>/dev/null || :; done";
+
 /// Runs `script` with lockprof as `$0` in mounts of its own; `/mnt` is its to mount over.
 fn in_own_mounts(script: &str, directory: &Path) -> Output {
     Command::new("unshare")
@@ -301,8 +305,6 @@ fn tracefs_is_mounted_when_it_is_missing_and_the_user_is_told() {
     if !may_record() {
         return;
     }
-    const UNMOUNT: &str = "for place in /sys/kernel/debug/tracing /sys/kernel/debug \
-        /sys/kernel/tracing; do umount $place 2>/dev/null || :; done";
     let place = directory();
     let may = format!("{UNMOUNT}; exec \"$0\" record --no-cpu -- true");
     let output = in_own_mounts(&may, place.path());
@@ -315,7 +317,46 @@ fn tracefs_is_mounted_when_it_is_missing_and_the_user_is_told() {
     );
     let output = in_own_mounts(&may_not, place.path());
     let hint = "sudo mount -t tracefs nodev /sys/kernel/tracing";
-    assert_said(&output, 125, "tracefs is not mounted", &[hint, "run with sudo"]);
+    assert_said(&output, 125, "perf_event_open", &["no CAP_PERFMON"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let (warned, _) = said.split_once("error: ").unwrap();
+    assert!(warned.contains("tracefs is not mounted") && warned.contains(hint), "{said}");
+}
+
+/// As in a container that has CAP_PERFMON and no tracefs.
+#[test]
+fn without_tracefs_cpu_samples_are_recorded_unless_more_was_asked_for() {
+    if !may_record() {
+        return;
+    }
+    let place = directory();
+    let record = |args: &str| {
+        let before = without("-sys_admin").join(" ");
+        in_own_mounts(&format!("{UNMOUNT}; exec {before} \"$0\" record {args}"), place.path())
+    };
+    let hammer = format!("-o x.data -- {LOCKPROF} hammer mmap-sem --seconds 500ms");
+    let output = record(&hammer);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("warning: tracefs is not mounted at /sys/kernel/tracing"), "{said}");
+    assert!(said.contains("-v /sys/kernel/tracing:/sys/kernel/tracing"), "{said}");
+    let report = Command::new(LOCKPROF)
+        .args(["report", "--format", "json"])
+        .arg(place.path().join("x.data"))
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let trust = &report["trust"];
+    assert_eq!(trust["rung"], "CPU samples only: spinning is seen, sleeping is not");
+    assert!(trust["notes"].to_string().contains("tracefs is not mounted: only CPU"), "{trust}");
+    for asked_for in ["--no-cpu", "--release-stacks", "--no-spin", "--collect mmap-lock"] {
+        let output = record(&format!("{asked_for} -- touch mark"));
+        assert_said(&output, 125, "tracefs is not mounted", &["-v /sys/kernel/tracing"]);
+        assert_eq!(files_in(place.path()), ["x.data"], "the command has not run");
+    }
+    let output = record("--cpu-only -o y.data -- true");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("tracefs"), "{said}");
 }
 
 #[test]

@@ -52,9 +52,7 @@ impl Failure {
             return ExitCode::SUCCESS;
         }
         eprintln!("error: {}", escaped(&sentence(&self.error)));
-        if let Some(hint) = &self.hint {
-            eprintln!("\nhint: {}", escaped_lines(hint));
-        }
+        hint(self.hint.as_deref());
         ExitCode::from(self.status.unwrap_or(2))
     }
 
@@ -79,6 +77,18 @@ impl Display for Failure {
 /// Something went differently than asked; the work goes on.
 pub fn warn(text: impl Display) {
     eprintln!("warning: {}", escaped(&text.to_string()));
+}
+
+/// The same, with what to type.
+pub fn warn_with_hint(text: impl Display, what: Option<String>) {
+    warn(text);
+    hint(what.as_deref());
+}
+
+fn hint(what: Option<&str>) {
+    if let Some(what) = what {
+        eprintln!("\nhint: {}", escaped_lines(what));
+    }
 }
 
 /// Something the user may want to know.

@@ -96,8 +96,9 @@ pub struct RecordPlan {
     pub events: Vec<EventSpec>,
     /// Names of the collectors they are from.
     pub collectors: Vec<String>,
-    /// The formats of their tracepoints, with the files that describe all of them.
-    pub tracefs: Tracefs,
+    /// The formats of their tracepoints, with the files that describe all of them; none where tracefs is
+    /// not mounted, and events have no tracepoints.
+    pub tracefs: Option<Tracefs>,
     /// CPUs that get a ring.
     pub cpus: Vec<u32>,
     /// `-C` was given.
@@ -128,9 +129,9 @@ impl RecordPlan {
         let cpus = cpus(args.cpus.as_deref(), &system.cpus_online)?;
         // Where that fails, the next line says what is missing.
         let mounted = mount_tracefs().ok().flatten();
-        let tracefs = Tracefs::find()?;
+        let tracefs = tracefs(args)?;
         let cgroup = cgroup(args.cgroup.as_deref())?;
-        let Collected { mut events, collectors, mut notes } = collect(args, &tracefs)?;
+        let Collected { mut events, collectors, mut notes } = collect(args, tracefs.as_ref())?;
         if args.cgroups || cgroup.is_some() {
             record_cgroups(&mut events);
         }
@@ -220,6 +221,16 @@ fn mounted_note(place: &Path) -> String {
     format!("tracefs was not mounted anywhere; it is mounted at {} now", place.display())
 }
 
+/// tracefs; none where it is not mounted and nothing that was asked for by name needs it.
+fn tracefs(args: &RecordArgs) -> Result<Option<Tracefs>, TracefsError> {
+    let choices = [args.no_cpu, args.no_spin, args.perf_compat, args.release_stacks];
+    let asked_for = choices.contains(&true) || !args.collect.is_empty();
+    match Tracefs::find() {
+        Err(TracefsError::NotMounted) if !asked_for => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 fn cgroup(path: Option<&str>) -> Result<Option<PathBuf>, CgroupError> {
     path.map(|path| Hierarchy::find()?.directory(path)).transpose()
 }
@@ -259,8 +270,8 @@ struct Collected {
 }
 
 /// The events of all collectors that were asked for. A kernel without contention events (before
-/// Linux 5.19) still shows by its CPU samples where it spins.
-fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsError> {
+/// Linux 5.19) still shows by its CPU samples where it spins, and so does one without tracefs.
+fn collect(args: &RecordArgs, tracefs: Option<&Tracefs>) -> Result<Collected, TracefsError> {
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
     if !args.cpu_only {
         let (no_spin, perf_compat) = (args.no_spin, args.perf_compat);
@@ -282,7 +293,12 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
     collectors.push(Box::new(Sideband { mmaps: false }));
     let mut collected = Collected::default();
     for collector in collectors {
-        let formats: Tracepoints = match tracefs.tracepoints(collector.tracepoints()) {
+        let found = match tracefs {
+            Some(tracefs) => tracefs.tracepoints(collector.tracepoints()),
+            None if collector.tracepoints().is_empty() => Ok(Tracepoints::default()),
+            None => continue,
+        };
+        let formats = match found {
             // Linux 7.2 and later tell more closely what wakings tell of all.
             Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
                 continue;
@@ -310,6 +326,13 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
         };
         collected.events.extend(collector.events(&formats)?);
         collected.collectors.push(collector.name().to_owned());
+    }
+    if tracefs.is_none() && !args.cpu_only {
+        collected.notes.push(
+            "tracefs is not mounted: only CPU samples were recorded, which show where CPUs spin; who sleeps \
+             for locks, and who lets whom go, is not seen"
+                .into(),
+        );
     }
     if args.collect.contains(&Collect::MmapLockHolds) {
         collected.notes.push(

@@ -59,15 +59,16 @@ fn unsupported(session: &Session) -> Vec<String> {
     words.map(|what| format!("this kernel does not record {what}")).collect()
 }
 
-/// The formats of all tracepoints, as TRACING_DATA.
+/// The formats of all tracepoints, as TRACING_DATA; empty where there are none.
 pub(super) fn tracing_data(plan: &RecordPlan) -> Result<TracingData, TracefsError> {
+    let Some(tracefs) = &plan.tracefs else { return Ok(TracingData::default()) };
     let tracepoints = plan.events.iter().filter_map(|event| event.tracepoint.as_ref());
     // A tracepoint may be opened twice, with different filters.
     let formats: BTreeMap<String, (String, Vec<u8>)> =
         tracepoints.map(|t| (t.name(), (t.system.clone(), t.text.clone()))).collect();
     Ok(TracingData {
-        header_page: plan.tracefs.header_page()?,
-        header_event: plan.tracefs.header_event()?,
+        header_page: tracefs.header_page()?,
+        header_event: tracefs.header_event()?,
         formats: formats.into_values().collect(),
         page_size: rustix::param::page_size() as u32,
     })

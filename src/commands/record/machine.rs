@@ -14,12 +14,11 @@ use lockprof_collectors::perf::session::Session;
 use super::analysis::Analysis;
 use super::mailbox::Mailbox;
 use super::watch::{Ended, Watch};
-use super::{before, enable, meanwhile_held, open, spawn, summary};
+use super::{before, enable, meanwhile_held, open, plan, spawn};
 use crate::analyse::Detail;
 use crate::cli::args::RecordArgs;
 use crate::cli::checks;
 use crate::cli::messages::Failure;
-use crate::cli::plan::RecordPlan;
 use crate::model::Nanos;
 use crate::source::{Mappings, Recorded, Recorder};
 
@@ -49,7 +48,7 @@ impl Machine {
         detail: Detail,
         mailbox: Arc<Mailbox>,
     ) -> Result<Machine, Failure> {
-        let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
+        let mut plan = plan(args)?;
         let watch = Watch::new(&plan.target)?.silent();
         let floor = before::floor(&plan);
         let mut session = open(&mut plan, None)?;

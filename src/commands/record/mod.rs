@@ -28,6 +28,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context, anyhow};
 use lockprof_collectors::attach;
 use lockprof_collectors::perf::session::{Session, SessionError};
+use lockprof_collectors::procfs::tracefs::TracefsError;
 use lockprof_collectors::workload::Workload;
 
 use self::analysis::{Analysis, Listener};
@@ -67,7 +68,7 @@ pub(super) struct Outcome {
 
 /// Records as the arguments say. When this comes back the file is finished.
 pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
-    let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
+    let mut plan = plan(args)?;
     let live = Screened::of(args, &plan.target)?;
     let mut workload = start_command(&plan.target, live.as_ref().and_then(Screened::terminal))?;
     let mut watch = Watch::new(&plan.target)?;
@@ -118,6 +119,17 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
         }
         None => Ok(Outcome { report: pipeline.report(&summary::query()), picture, status }),
     }
+}
+
+/// What is to be recorded. That it is less than one might expect is said before anything else is shown.
+fn plan(args: &RecordArgs) -> Result<RecordPlan, Failure> {
+    let plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
+    if plan.tracefs.is_none() && !args.cpu_only {
+        let missing = TracefsError::NotMounted;
+        let text = format!("{missing}: only CPU samples are recorded");
+        messages::warn_with_hint(text, checks::hint(&missing));
+    }
+    Ok(plan)
 }
 
 /// Starts the command and holds it back until everything else is open.
