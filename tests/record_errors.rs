@@ -434,6 +434,15 @@ fn in_a_chroot_without_sysfs_the_user_is_told_to_mount_it() {
     assert_said(&output, 2, error, &hints);
 }
 
+/// Whether kernel symbols are hidden from root without these capabilities: `kallsyms_show_value` in
+/// `kernel/kallsyms.c`.
+fn hidden(without: &str) -> bool {
+    let settings = Sysctls::read();
+    let open = settings.kptr_restrict == Some(0)
+        && settings.perf_event_paranoid.is_some_and(|level| level <= 1);
+    without == "-syslog" && !open
+}
+
 /// Each capability by itself: which of them recording needs, and that a missing one is said.
 #[test]
 fn root_records_with_either_right_to_trace_and_says_what_the_lack_of_others_costs() {
@@ -454,6 +463,9 @@ fn root_records_with_either_right_to_trace_and_says_what_the_lack_of_others_cost
         if records {
             assert_eq!(output.status.code(), Some(0), "{without_these}: {said}");
             assert_eq!(files_in(place.path()), ["lockprof.data"], "{without_these}");
+            let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+            let told = words.contains("and this user has no CAP_SYSLOG (sudo sysctl");
+            assert_eq!(told, hidden(without_these), "{without_these}: {said}");
         } else {
             assert!(said.contains("no CAP_PERFMON"), "{without_these}: {said}");
             assert!(!output.status.success(), "{without_these}");

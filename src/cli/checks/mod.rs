@@ -82,6 +82,13 @@ pub fn all(program: Option<&Path>) -> Vec<Check> {
     checks(&Facts::gather(program))
 }
 
+/// Why kernel functions have no names here, and what to type, as a note.
+pub fn hidden_symbols() -> String {
+    let check = rights::kallsyms(&Facts::gather(None));
+    let remedy = check.remedy.map(|commands| format!(" ({})", commands.replace('\n', "; ")));
+    check.found + &remedy.unwrap_or_default()
+}
+
 /// Every check, in the order in which things are needed.
 pub fn checks(facts: &Facts) -> Vec<Check> {
     let mut checks = vec![

@@ -12,6 +12,7 @@ use lockprof_collectors::procfs::{kallsyms, modules, task};
 use lockprof_collectors::workload::Workload;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::cli::checks;
 use crate::cli::messages;
 use crate::cli::plan::{RecordPlan, Target};
 use crate::model::Timestamp;
@@ -211,8 +212,7 @@ fn kernel_symbols() -> (Option<Vec<u8>>, Vec<String>) {
     if visible {
         return (Some(text), Vec::new());
     }
-    let note = "kernel symbols are hidden from this user (kptr_restrict, CAP_SYSLOG)";
-    (None, vec![note.to_owned()])
+    (None, vec![checks::hidden_symbols()])
 }
 
 fn kernel_maps(origin: &Origin, records: &mut Synthesizer) {
