@@ -10,7 +10,7 @@ use lockprof::report::{PathRow, Report, Row, Trust};
 use serde_json::Value;
 
 use crate::booted::Booted;
-use crate::expected::{Expected, MPROTECT};
+use crate::expected::{Expected, MPROTECT, SPINLOCK};
 use crate::recorded::Recorded;
 
 /// What a check says.
@@ -60,7 +60,7 @@ const EVENTS: Check =
 const SPIN: Check = Check { guest: "spin", ..EVENTS };
 
 /// All of them, in the order of the table.
-pub(crate) const CHECKS: [Check; 13] = [
+pub(crate) const CHECKS: [Check; 15] = [
     Check { name: "every command ends well", run: steps, ..EVENTS },
     Check { name: "the rung is named", travels: true, run: rung, ..EVENTS },
     Check { name: "mmap: rows", run: mmap, ..EVENTS },
@@ -72,8 +72,10 @@ pub(crate) const CHECKS: [Check; 13] = [
     Check { name: "releasers", travels: true, applies: has_releasers, run: releasers, ..EVENTS },
     Check { name: "lock code is known", travels: true, run: known, ..EVENTS },
     Check { name: "the host says the same", run: same, ..EVENTS },
+    Check { name: "missing rights are named", run: rights, ..EVENTS },
     Check { name: "8 CPUs: every command ends well", run: steps, ..SPIN },
     Check { name: "8 CPUs: spinning by role", applies: spins, run: spin, ..SPIN },
+    Check { name: "8 CPUs: a spinlock", applies: spins, run: spinlock, ..SPIN },
 ];
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
@@ -243,23 +245,51 @@ fn same(_: &Expected, guest: &Booted) -> Said {
     Ok(format!("{rows} rows"))
 }
 
+/// What `record` says to a user whom perf_event_paranoid refuses, and to root from whom kptr_restrict hides
+/// symbols: the value, and what to type.
+fn rights(_: &Expected, guest: &Booted) -> Said {
+    let refused = "and this user has no CAP_PERFMON";
+    let wanted = [
+        ("paranoid-2", format!("perf_event_paranoid is 2 {refused}"), "perf_event_paranoid=-1"),
+        ("paranoid-3", format!("perf_event_paranoid is 3 {refused}"), "perf_event_paranoid=-1"),
+        ("paranoid-4", format!("perf_event_paranoid is 4 {refused}"), "perf_event_paranoid=-1"),
+        ("kptr-2", "without names: kptr_restrict is 2".to_owned(), "kptr_restrict=1"),
+    ];
+    for (step, reason, setting) in &wanted {
+        let said = guest.text(&format!("{step}.err"))?;
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let command = format!("sudo sysctl kernel.{setting}");
+        ensure(said.contains(reason) && said.contains(&command), || format!("{step}: {said}"))?;
+    }
+    Ok(format!("{} settings", wanted.len()))
+}
+
 fn spins(kernel: &Expected) -> bool {
     !kernel.spins.is_empty()
 }
 
-/// CPU samples show the kernel's spinning functions, as spinning, where its events are blind.
+/// CPU samples show the kernel's spinning functions, as spinning. Gives their share of the CPU time.
+fn spinning(recorded: &Recorded, wanted: &[&str]) -> Result<f64, String> {
+    let is_spin = |row: &&PathRow| matches!(row.path, CpuPath::Lock(PathRole::Spin, _));
+    let rows = recorded.paths.rows.iter().filter(is_spin);
+    let seen: Vec<&str> = rows.flat_map(|row| &row.parts).map(|part| &*part.function).collect();
+    for function in wanted {
+        ensure(seen.contains(function), || format!("{function} is in no sample of {seen:?}"))?;
+    }
+    let all = recorded.paths.total.time.0.max(1) as f64;
+    Ok(recorded.paths.of_role(PathRole::Spin).time.0 as f64 / all)
+}
+
+/// Where events are blind, spinning is told by samples.
 fn spin(kernel: &Expected, guest: &Booted) -> Said {
     let recorded = guest.recorded("spin-directory")?;
-    let is_spin = |row: &&PathRow| matches!(row.path, CpuPath::Lock(PathRole::Spin, _));
-    let spinning: Vec<&PathRow> = recorded.paths.rows.iter().filter(is_spin).collect();
-    for wanted in kernel.spins {
-        let seen = spinning.iter().flat_map(|row| &row.parts);
-        let seen = seen.clone().any(|part| part.function == *wanted);
-        ensure(seen, || format!("{wanted} is in no sample"))?;
-    }
-    let untraced = recorded.by_site.total.spun;
-    ensure(untraced.samples > 0, || "no untraced spin".into())?;
-    let share = recorded.paths.of_role(PathRole::Spin).time.0 as f64
-        / recorded.paths.total.time.0.max(1) as f64;
+    let share = spinning(&recorded, kernel.spins)?;
+    ensure(recorded.by_site.total.spun.samples > 0, || "no untraced spin".into())?;
+    Ok(format!("{:.0} % of CPU time", 100.0 * share))
+}
+
+/// All CPUs fight for the spinlock of one table of file descriptors.
+fn spinlock(_: &Expected, guest: &Booted) -> Said {
+    let share = spinning(&*guest.recorded("spin-files")?, &[SPINLOCK])?;
     Ok(format!("{:.0} % of CPU time", 100.0 * share))
 }

@@ -25,6 +25,9 @@ pub(crate) struct Expected {
 /// Where mprotect(2) takes the mmap lock for write, everywhere.
 pub(crate) const MPROTECT: &str = "do_mprotect_pkey";
 
+/// Where x86 CPUs spin for a spinlock without a hypervisor's help, everywhere.
+pub(crate) const SPINLOCK: &str = "native_queued_spin_lock_slowpath";
+
 const RWSEM: &[&str] = &["osq_lock", "rwsem_spin_on_owner"];
 
 /// The matrix.

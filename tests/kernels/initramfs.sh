@@ -18,7 +18,8 @@ cp "$lockprof" "$root/bin/lockprof"
 cp "$here/guest/init" "$root/init"
 cp "$here/guest/steps" "$root/steps"
 cp "$script" "$root/script"
-chmod 755 "$root/init"
+# Users without rights look into it, too.
+chmod 755 "$root" "$root/init"
 
 # `insmod FILE` for what is a module, `builtin NAME` for what is not; each once, in order of need.
 modules() {
