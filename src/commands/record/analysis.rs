@@ -181,7 +181,7 @@ fn analyse(
         progress.waits.store(pipeline.waits(), Ordering::Relaxed);
         progress.lost.store(pipeline.lost(), Ordering::Relaxed);
         // When nobody wants buffers any more, recording has ended.
-        let _ = freed.send(pipeline.spare_buffer());
+        pipeline.spare_buffer().into_iter().for_each(|bytes| drop(freed.send(bytes)));
     }
     pipeline.finish();
     pipeline
