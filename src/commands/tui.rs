@@ -112,6 +112,7 @@ impl Book<'_> {
             report: pipeline.report(&question.query),
             paths: pipeline.paths(&question.paths),
             slices: pipeline.slices(),
+            span: pipeline.span(),
         })
     }
 }

@@ -76,6 +76,11 @@ impl Machine {
         })
     }
 
+    /// The share of all CPUs that watching takes, 0 to 1.
+    pub(in crate::commands) fn cost(&self) -> f64 {
+        self.analysis.progress().cost().share()
+    }
+
     /// Whether the analysis was given up because it could not keep up.
     pub(in crate::commands) fn is_behind(&self) -> bool {
         self.analysis.progress().is_behind()
