@@ -71,9 +71,9 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let live = Screened::of(args, &plan.target)?;
     let mut workload = start_command(&plan.target, live.as_ref().and_then(Screened::terminal))?;
     let mut watch = Watch::new(&plan.target)?;
-    // Before anything is recorded: the floor's own threads must not be seen waiting.
-    let floor = before::floor(&plan);
+    let measured = before::measure_floor(&plan);
     let mut session = open(&mut plan, workload.as_ref())?;
+    let floor = before::floor(measured);
     let origin = before::origin(&plan, &session, workload.as_ref(), floor);
     let (detail, mailbox) = (summary::detail(args), live.as_ref().map(Screened::mailbox));
     let detail = if live.is_some() {
