@@ -30,7 +30,7 @@ pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Lin
 struct Piece {
     text: String,
     style: Style,
-    /// Where there is no room, pieces with the largest number go first; those with 0 stay.
+    /// Where there is no room, pieces with the lowest number go first; those with 0 stay.
     give_up: u8,
 }
 
@@ -49,7 +49,7 @@ fn fit(mut pieces: Vec<Piece>, width: usize) -> Vec<Span<'static>> {
     let taken = |pieces: &[Piece]| pieces.iter().map(|piece| columns(&piece.text)).sum::<usize>();
     while taken(&pieces) > width {
         let spare = pieces.iter().enumerate().filter(|(_, piece)| piece.give_up > 0);
-        let Some((first, _)) = spare.max_by_key(|(_, piece)| piece.give_up) else { break };
+        let Some((first, _)) = spare.min_by_key(|(_, piece)| piece.give_up) else { break };
         pieces.remove(first);
     }
     pieces.into_iter().map(|piece| Span::styled(piece.text, piece.style)).collect()
@@ -74,9 +74,9 @@ fn facts(state: &State, report: &Report) -> Vec<Piece> {
     facts.extend(status(state, header).map(|status| Piece::new(0, format!("  {status}"))));
     let cpus = units::counted(header.cpus.into(), "CPU");
     facts.push(Piece::new(0, format!("  {} on {cpus}", units::time(header.elapsed))));
-    facts.push(Piece::new(1, format!("  {}", visible(rung(&report.trust)))));
+    facts.push(Piece::new(2, format!("  {}", visible(rung(&report.trust)))));
     if !header.kernel.is_empty() {
-        facts.push(Piece::new(2, format!("  kernel {}", visible(&header.kernel))));
+        facts.push(Piece::new(1, format!("  kernel {}", visible(&header.kernel))));
     }
     facts
 }
@@ -108,22 +108,22 @@ fn sum(state: &State, report: &Report, theme: Theme) -> Vec<Piece> {
     let waits = units::counted(total.contended(), "wait");
     let mut pieces = vec![
         Piece::new(0, format!(" waited {}", units::time(total.wait()))),
-        Piece::new(4, format!(" in {waits}")),
+        Piece::new(3, format!(" in {waits}")),
     ];
     if let Some(spent) = &report.thread_time {
-        pieces.push(Piece::new(6, format!(" by {}", units::counted(spent.threads, "thread"))));
+        pieces.push(Piece::new(1, format!(" by {}", units::counted(spent.threads, "thread"))));
     }
     if total.waiting > 0 {
-        pieces.push(Piece::new(1, format!("  now {} waiting", units::count(total.waiting))));
-        pieces.push(Piece::new(5, format!(", oldest {}", units::time(total.oldest))));
+        pieces.push(Piece::new(6, format!("  now {} waiting", units::count(total.waiting))));
+        pieces.push(Piece::new(2, format!(", oldest {}", units::time(total.oldest))));
     }
     let rate = state.live.as_ref().and_then(|_| state.pace.words());
-    pieces.extend(rate.map(|rate| Piece::new(2, format!("  {rate}"))));
+    pieces.extend(rate.map(|rate| Piece::new(5, format!("  {rate}"))));
     let lost: u64 = report.trust.lost.iter().map(|(_, lost)| lost).sum();
     let style = if lost > 0 { theme.warning() } else { theme.quiet() };
     pieces.push(Piece::new(0, format!("  lost {}", units::count(lost))).styled(style));
     let cost = cost(state, report).map(|cost| format!("  cost {}", units::percent(cost)));
-    pieces.extend(cost.map(|cost| Piece::new(3, cost).styled(theme.quiet())));
+    pieces.extend(cost.map(|cost| Piece::new(4, cost).styled(theme.quiet())));
     let doubt = state.live.as_ref().and_then(|live| live.doubt.as_deref());
     let doubt = doubt.map(|doubt| Piece::new(0, format!("  {doubt}")).styled(theme.warning()));
     pieces.extend(doubt);

@@ -146,6 +146,7 @@ impl Shape {
             None => vec![Span::styled(fill(&lock_type, TYPE), type_style(&lock_type, theme))],
         });
         spans.push(Span::raw(" "));
+        let name = name.within(self.name.saturating_sub(1));
         spans.push(Span::raw(fill(&name, self.name)));
         spans.push(Span::styled(fill(&beside, self.beside), theme.quiet()));
         if self.spark > 0 {
