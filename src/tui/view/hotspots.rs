@@ -153,8 +153,11 @@ impl Shape {
             let history = sparkline(&spread(&row.history, &self.slices, self.spark - 1));
             spans.push(Span::styled(format!(" {history}"), theme.bar()));
         }
-        let line = Line::from(spans);
-        if selected { line.style(theme.selected()) } else { line }
+        if selected {
+            // Reversed, letters of several colours would stand on as many papers.
+            spans.iter_mut().for_each(|span| span.style = theme.selected());
+        }
+        Line::from(spans)
     }
 }
 
