@@ -72,13 +72,15 @@ struct Shape {
 impl Shape {
     fn of(state: &State, width: usize) -> Shape {
         let live = state.live.is_some();
+        // Of the rows that are there, while others are being asked for.
+        let by = state.snapshot.as_ref().map_or(state.by, |snapshot| snapshot.report.by);
         let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
         let left = width.saturating_sub(numbers + TYPE + 3);
         let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
-        let names = if state.by == GroupBy::Site { 2 * NAMES } else { NAMES };
+        let names = if by == GroupBy::Site { 2 * NAMES } else { NAMES };
         let spark = if has_history && left >= names + SPARK { (left / 4).max(SPARK) } else { 0 };
         let left = left - spark;
-        let beside = match state.by {
+        let beside = match by {
             GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
             GroupBy::Site => left * 2 / 5,
             // Names before numbers: addresses and ids want room of their own.
@@ -87,7 +89,7 @@ impl Shape {
             GroupBy::Task => left.min(32) / 2,
         };
         let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
-        Shape { by: state.by, live, width, name: left - beside, beside, spark, slices }
+        Shape { by, live, width, name: left - beside, beside, spark, slices }
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
