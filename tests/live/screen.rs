@@ -38,8 +38,34 @@ fn the_screen_shows_the_hammers_lock_while_it_runs_and_the_summary_says_the_same
     session.press("qs");
     let (status, shown) = session.end();
     assert_eq!(status.code(), Some(143), "{shown}");
-    assert!(shown.contains("next: lockprof report"), "{shown}");
+    assert_summary_is_the_report(&machine, &shown);
     assert!(number(&machine, "total") > 20);
+}
+
+/// What the terminal shows of the summary is the end of what `report` prints of the file.
+fn assert_summary_is_the_report(machine: &Machine, shown: &str) {
+    let report = machine.lockprof(["report", "--top", "10"]).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let summary = shown.lines().take_while(|line| !line.starts_with("next: "));
+    let summary: Vec<&str> = summary.skip_while(|line| !line.contains(" of ")).collect();
+    assert!(summary.iter().any(|line| line.starts_with("trust: ")), "{shown}");
+    for line in summary {
+        assert!(report.lines().any(|known| known == line), "{line}\nis not in\n{report}");
+    }
+}
+
+#[test]
+fn after_a_reset_the_summary_is_read_from_the_file_which_has_everything() {
+    let Some(machine) = Machine::or_skip() else { return };
+    let mut session = record(&machine, &[LOCKPROF, "hammer", "mmap-sem", "--seconds", "300s"]);
+    session.until("the lock", shows("mmap_lock"));
+    session.press("0");
+    session.until("that it was understood", shows("counting from now on"));
+    session.until("waits counted anew", shows("mmap_lock"));
+    session.press("qs");
+    let (status, shown) = session.end();
+    assert_eq!(status.code(), Some(143), "{shown}");
+    assert_summary_is_the_report(&machine, &shown);
 }
 
 #[test]
