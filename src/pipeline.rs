@@ -86,6 +86,12 @@ impl Pipeline {
         self.stages.correlate.counts().ended
     }
 
+    /// From the first event, or from where counting began anew, to the last one.
+    pub fn span(&self) -> TimeRange {
+        let (from, to) = self.stages.tables.span().unwrap_or_default();
+        TimeRange { from, to }
+    }
+
     /// Records lost so far.
     pub fn lost(&self) -> u64 {
         self.stages.faults.all_lost().values().fold(0, |sum, lost| sum.saturating_add(*lost))
