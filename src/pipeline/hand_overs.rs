@@ -18,7 +18,7 @@ impl Stages {
         if waking.who.context != Context::Task || !correlate.waits(waking.woken) {
             return;
         }
-        let stack = stacks.intern_kernel(waking.chain.kernel);
+        let stack = stacks.kernel_of(waking.chain);
         let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
         let Some(wait) = correlate.waits_for(waking.woken, release.kinds) else { return };
         let kind = release.kind;
@@ -39,7 +39,7 @@ impl Stages {
         if release.who.context != Context::Task {
             return;
         }
-        let stack = stacks.intern_kernel(release.chain.kernel);
+        let stack = stacks.kernel_of(release.chain);
         let code = attribution.facts(stack, kernel, stacks).release.as_ref();
         let kind = code.map_or(HandOverKind::Release, |code| code.kind);
         let task = tasks.mention(release.who.task, at.pid, at.tid);
