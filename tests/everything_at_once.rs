@@ -4,9 +4,9 @@
 
 mod streams;
 
-use lockprof::analyse::Detail;
-use lockprof::model::{Filter, GroupBy, Mode, Nanos, WaitStat};
-use lockprof::pipeline::Pipeline;
+use lockprof::analyse::{Detail, Slicing};
+use lockprof::model::{Filter, GroupBy, Mode, Nanos, PathQuery, Query, WaitStat};
+use lockprof::pipeline::{Pipeline, When};
 use lockprof::report::{ChargedName, Report};
 use lockprof::source::{At, Round, Synthetic};
 use proptest::collection::vec;
@@ -237,6 +237,34 @@ proptest! {
         let (first, last) = (life(&before), life(&after));
         let both: Vec<Nanos> = first.iter().zip(last).map(|(a, b)| *a + b).collect();
         prop_assert_eq!(both, life(&whole));
+    }
+
+    #[test]
+    fn slices_of_any_width_add_up_to_the_whole(
+        choices in vec(any::<Choice>(), 0..250),
+        width in any::<u8>(),
+        from in any::<u8>(),
+    ) {
+        let round = written(&choices);
+        let slicing = Slicing { width: Nanos(1 + u64::from(width).pow(4)), recent: Nanos::ZERO };
+        let from = Nanos(u64::from(from).pow(3));
+        let part = Filter { time: Some((from, Nanos(u64::MAX))), ..Filter::default() };
+        for filter in [Filter::default(), part] {
+            let whole = pipeline(&round, filter.clone(), 1 << 16);
+            let detail = Detail { slicing: Some(slicing), ..reading(filter.clone(), 1 << 16).detail };
+            let reading = Reading { detail, ..reading(filter, 1 << 16) };
+            let mut sliced = reading.pipeline([round.clone()]);
+            let now = sliced.now(When::Between(Nanos::ZERO, Nanos(u64::MAX)));
+            prop_assert_eq!(now.range.is_some(), sliced.slices().len() > 0);
+            for by in [GroupBy::Site, GroupBy::Lock, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
+                let query = Query { stacks: true, ..ask(by) };
+                let mut sum = sliced.report_at(&now, &query);
+                sum.rows.iter_mut().for_each(|row| row.history.clear());
+                prop_assert_eq!(sum, whole.report(&query));
+            }
+            let query = PathQuery { raw: true, ..PathQuery::default() };
+            prop_assert_eq!(sliced.paths_at(&now, &query), whole.paths(&query));
+        }
     }
 
     #[test]

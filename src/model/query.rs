@@ -62,6 +62,13 @@ impl TimeRange {
         self.from <= at && (at < self.to || self.to == Timestamp(u64::MAX))
     }
 
+    /// What lies in this range and in another.
+    #[inline]
+    pub fn both(self, other: TimeRange) -> TimeRange {
+        let from = self.from.max(other.from);
+        TimeRange { from, to: self.to.min(other.to).max(from) }
+    }
+
     /// How much of `begin..end` lies inside.
     #[inline]
     pub fn clip(self, begin: Timestamp, end: Timestamp) -> Nanos {

@@ -29,8 +29,8 @@ pub(super) fn histories(
     }
     let mut histories = vec![vec![Nanos::ZERO; timeline.slices().len()]; largest.len()];
     for (at, slice) in timeline.slices().enumerate() {
-        for (key, stat) in &slice.waits {
-            if let Some(row) = row_of.get(key) {
+        for (key, stat) in slice.sums.waits() {
+            if let Some(row) = row_of.get(&CellKey { user: StackId::EMPTY, ..*key }) {
                 histories[*row][at] += stat.wait();
             }
         }

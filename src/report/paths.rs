@@ -13,7 +13,7 @@ use super::quality::{self, Named};
 use super::report::Header;
 use super::sources::Sources;
 use super::trust::Trust;
-use crate::analyse::{CpuKey, TaskKey};
+use crate::analyse::{CpuKey, CpuStackKey, TaskKey};
 use crate::attribute::{Correction, CpuPath, Facts, PathRole, Point};
 use crate::kernel::{Kernel, LockFunction};
 use crate::model::{Filter, Nanos, PathQuery, Spun};
@@ -124,24 +124,24 @@ pub struct PathPart {
 
 /// On which lock paths CPU time went.
 pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
-    let tables = sources.tables;
+    let counted = sources.sums;
     let correction = match sources.skid {
         Some(skid) if !query.raw => Some(skid.correction()),
         _ => None,
     };
     let mut sums = Sums { correction, ..Sums::default() };
-    let wanted = tables.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter));
+    let wanted = counted.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter));
     let mut wanted: Vec<(&CpuKey, &Spun)> = wanted.collect();
     // What is left of a sample that cannot be split goes to the next one: in one order.
     wanted.sort_unstable_by_key(|(key, _)| **key);
     wanted.into_iter().for_each(|(key, spun)| sums.add(sources, key, *spun));
-    let mut all = tables.cpu_total();
-    all.merge(tables.outside());
+    let mut all = counted.cpu_total();
+    all.merge(counted.outside());
     Paths {
         header: quality::header(sources),
         machine: (all.samples > sums.total.samples).then_some(all),
         total: sums.total,
-        idle: tables.idle(),
+        idle: counted.idle(),
         skid: skid(sources.kernel, sums.correction.as_ref(), sums.moved),
         rows: rows(sums.paths),
         top: query.top,
@@ -155,7 +155,7 @@ pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
 /// Whether a CPU sample is of a task that the filter asks for.
 pub(super) fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) -> bool {
     let any = filter.comm.is_empty() && filter.pid.is_empty() && filter.tid.is_empty();
-    let Some(task) = key.task else { return any && filter.cgroup.is_empty() };
+    let TaskKey::Task(task) = key.task else { return any && filter.cgroup.is_empty() };
     let cgroup = || cgroup_of(sources, TaskKey::Task(task));
     let in_cgroup = filter.cgroup.is_empty() || filter.takes_cgroup(&cgroup());
     let task = sources.tasks.info(task);
@@ -185,15 +185,15 @@ struct Sums {
 impl Sums {
     fn add(&mut self, sources: &Sources<'_>, key: &CpuKey, spun: Spun) {
         self.total.merge(spun);
-        let frames = sources.stacks.kernel(key.kernel);
-        let facts = sources.attribution.known(key.kernel);
-        match facts {
-            Some(facts) if key.task.is_some() => {
-                self.add_stack(sources.kernel, frames, facts, spun)
+        let stack = match key.kernel {
+            CpuStackKey::Stack(stack) => stack,
+            CpuStackKey::Path(path) => {
+                return self.put(path, ("[not kept apart]".into(), None), spun);
             }
-            _ => self.put(CpuPath::Unknown, ("[not kept apart]".into(), None), spun),
-        }
-        if let Some(function) = facts.and_then(|facts| facts.unclassified) {
+        };
+        let Some(facts) = sources.attribution.known(stack) else { return };
+        self.add_stack(sources.kernel, sources.stacks.kernel(stack), facts, spun);
+        if let Some(function) = facts.unclassified {
             let name = sources.kernel.name(function).to_owned();
             self.unclassified.entry(name).or_default().merge(spun);
         }

@@ -44,7 +44,7 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
         cpus: origin.host.cpus_online,
         elapsed: span.1.since(span.0),
         threads: sources.tasks.threads(),
-        cpu_time: sampled.then(|| sources.tables.cpu_total().time),
+        cpu_time: sampled.then(|| sources.sums.cpu_total().time),
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         charged: named.charged,
         wait: named.all,
         kernel_symbols: sources.kernel_symbols.to_owned(),
-        folded_keys: sources.tables.folded() + sources.stacks.refused(),
+        folded_keys: sources.sums.folded() + sources.stacks.refused(),
         rung: rung(origin, sources.sleeps.is_some()),
         recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
         cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),

@@ -65,8 +65,12 @@ pub struct Snapshot {
     pub report: Report,
     /// Of CPU samples.
     pub paths: Paths,
-    /// The slices of time that the history of rows speaks of, from the first event on.
+    /// The slices of time that the history of rows speaks of.
     pub slices: Vec<TimeRange>,
+    /// The first event: ranges of time begin there.
+    pub begin: Timestamp,
+    /// Of a recording that runs: the time that this speaks of, where that is not all of it.
+    pub range: Option<TimeRange>,
 }
 
 /// A form in which what is shown can be written to a file.

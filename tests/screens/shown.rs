@@ -50,6 +50,8 @@ fn answer(recording: Recording, question: &Question) -> Snapshot {
         report: pipeline.report(&question.query),
         paths: pipeline.paths(&question.paths),
         slices: pipeline.slices(),
+        begin: pipeline.begin().unwrap_or_default(),
+        range: None,
     };
     known.push((recording, question.clone(), snapshot.clone()));
     snapshot

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::model::Nanos;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, When};
 use crate::tui::{Question, Snapshot};
 
 /// A question while a recording runs.
@@ -19,8 +18,8 @@ use crate::tui::{Question, Snapshot};
 pub(in crate::commands) struct Asked {
     /// About what.
     pub(in crate::commands) question: Question,
-    /// Only the last so much of the time.
-    pub(in crate::commands) last: Option<Nanos>,
+    /// About which time.
+    pub(in crate::commands) when: When,
     /// Once it is answered, counting starts anew.
     pub(in crate::commands) restart: bool,
 }
@@ -71,9 +70,11 @@ impl Mailbox {
     /// The pipeline's side: answers what was asked, if anything was.
     pub(super) fn serve(&self, pipeline: &mut Pipeline) {
         let Some(asked) = self.slots().asked.take() else { return };
-        let (report, _) = pipeline.now(&asked.question.query, asked.last);
-        let paths = pipeline.paths(&asked.question.paths);
-        let snapshot = Snapshot { report, paths, slices: pipeline.slices() };
+        let now = pipeline.now(asked.when);
+        let report = pipeline.report_at(&now, &asked.question.query);
+        let paths = pipeline.paths_at(&now, &asked.question.paths);
+        let (slices, begin) = (pipeline.slices(), pipeline.begin().unwrap_or_default());
+        let snapshot = Snapshot { report, paths, slices, begin, range: now.range };
         if asked.restart {
             pipeline.restart();
             self.restarted.store(true, Ordering::Relaxed);

@@ -17,6 +17,7 @@ use super::written;
 use crate::analyse::{Detail, Slicing};
 use crate::cli::messages::Failure;
 use crate::commands::record::mailbox::{Asked, Mailbox};
+use crate::pipeline::When;
 use crate::tui::{Effect, Format, Live, Question, State, Terminal, update};
 
 /// Pause between two answers.
@@ -101,8 +102,16 @@ impl LiveScreen {
     }
 
     fn asked(&self) -> Asked {
-        let (question, last) = (self.state.question(), self.state.window());
-        Asked { question, last, restart: false }
+        Asked { question: self.state.question(), when: self.when(), restart: false }
+    }
+
+    /// About which time the screen asks.
+    fn when(&self) -> When {
+        match (self.state.time(), self.state.window()) {
+            (Some((from, to)), _) => When::Between(from, to),
+            (None, Some(length)) => When::Last(length),
+            (None, None) => When::Always,
+        }
     }
 
     fn ask(&mut self) {
@@ -131,7 +140,7 @@ impl LiveScreen {
         drop(self.mailbox.take(Duration::ZERO));
         let query = written::query(format, question);
         let question = Question { query, ..question.clone() };
-        self.mailbox.ask(Asked { question, last: self.state.window(), restart: false });
+        self.mailbox.ask(Asked { question, when: self.when(), restart: false });
         (self.waits, self.wanted) = (false, false);
         self.state.say(match self.mailbox.take(PATIENCE) {
             Some(answer) => written::write(&answer.snapshot.report, format),
