@@ -262,8 +262,15 @@ proptest! {
                 sum.rows.iter_mut().for_each(|row| row.history.clear());
                 prop_assert_eq!(sum, whole.report(&query));
             }
-            let query = PathQuery { raw: true, ..PathQuery::default() };
-            prop_assert_eq!(sliced.paths_at(&now, &query), whole.paths(&query));
+            for raw in [true, false] {
+                let query = PathQuery { raw, ..PathQuery::default() };
+                let mut sum = sliced.paths_at(&now, &query);
+                for row in &mut sum.rows {
+                    let slices: Nanos = std::mem::take(&mut row.history).into_iter().sum();
+                    prop_assert_eq!(slices, row.spun.time);
+                }
+                prop_assert_eq!(sum, whole.paths(&query));
+            }
         }
     }
 

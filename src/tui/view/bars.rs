@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use crate::model::{Nanos, TimeRange, Timestamp};
 
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
 /// A bar of at most `width` columns, to an eighth of one; anything above zero shows.
 pub(super) fn bar(share: f64, width: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -14,9 +16,17 @@ pub(super) fn bar(share: f64, width: usize) -> String {
 
 /// A line of `values`, each a column as high as its share of the largest.
 pub(super) fn sparkline(values: &[u64]) -> String {
-    const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     values.iter().map(|value| HEIGHTS[level(*value, most, 8)]).collect()
+}
+
+/// The same in several lines, the top one first.
+pub(super) fn high_bars(values: &[u64], most: u64, lines: usize) -> Vec<String> {
+    let of = |value: u64, below: usize| {
+        HEIGHTS[level(value, most.max(1), 8 * lines).saturating_sub(8 * below).min(8)]
+    };
+    let line = |below: usize| values.iter().map(|value| of(*value, below)).collect();
+    (0..lines).rev().map(line).collect()
 }
 
 /// One of five shades.
@@ -45,6 +55,13 @@ pub(super) fn spread(values: &[Nanos], slices: &[TimeRange], width: usize) -> Ve
     columns
 }
 
+/// The slices that an answer about `range` speaks of.
+pub(super) fn slices_in(slices: &[TimeRange], range: Option<TimeRange>) -> Range<usize> {
+    let Some(range) = range else { return 0..slices.len() };
+    let from = slices.partition_point(|slice| slice.from < range.from);
+    from..slices.partition_point(|slice| slice.to <= range.to).max(from)
+}
+
 /// The columns of a slice; one at least, where there is one.
 pub(super) fn span(slice: TimeRange, slices: &[TimeRange], width: usize) -> Range<usize> {
     let (Some(first), Some(last)) = (slices.first(), slices.last()) else { return 0..0 };
@@ -71,6 +88,8 @@ mod tests {
         assert_eq!(sparkline(&[0, 1, 500, 1000]), " ▁▄█");
         assert_eq!(sparkline(&[0, 0]), "  ");
         assert_eq!([0, 1, 1000].map(|value| shade(value, 1000)), [' ', '░', '█']);
+        assert_eq!(high_bars(&[0, 1, 500, 750, 1000], 1000, 2), ["   ▄█", " ▁███"]);
+        assert_eq!(high_bars(&[0, 3], 0, 2), [" █", " █"]);
     }
 
     #[test]
@@ -82,5 +101,8 @@ mod tests {
         assert_eq!(spread(&values, &slices, 1), [14]);
         assert!(spread(&values, &slices, 0).is_empty());
         assert_eq!(span(slices[2], &slices, 8), 6..8);
+        let range = |from, to| Some(slice(from, to));
+        assert_eq!((slices_in(&slices, None), slices_in(&slices, range(200, 300))), (0..3, 1..3));
+        assert_eq!((slices_in(&slices, range(0, 210)), slices_in(&[], range(0, 9))), (0..1, 0..0));
     }
 }
