@@ -70,7 +70,7 @@ fn snapshot(state: &State) -> Snapshot {
         report: pipeline.report(&question.query),
         paths: pipeline.paths(&question.paths),
         slices: pipeline.slices(),
-        begin: pipeline.begin().unwrap_or_default(),
-        range: None,
+        begin: pipeline.span().from,
+        span: pipeline.span(),
     }
 }

@@ -18,7 +18,7 @@ use crate::analyse::Detail;
 use crate::correlate::{Copies, Wakeups};
 use crate::decode::LayoutError;
 use crate::kernel::Kernel;
-use crate::model::{Filter, PathQuery, Query, TimeRange, Timestamp, TreeQuery};
+use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery};
 use crate::order::Dated;
 use crate::recording::{End, Origin};
 use crate::report::{self, Paths, Report, Sources, Tree};
@@ -85,6 +85,12 @@ impl Pipeline {
         self.stages.correlate.counts().ended
     }
 
+    /// From the first event, or from where counting began anew, to the last one.
+    pub fn span(&self) -> TimeRange {
+        let (from, to) = self.stages.tables.span().unwrap_or_default();
+        TimeRange { from, to }
+    }
+
     /// Records lost so far.
     pub fn lost(&self) -> u64 {
         self.stages.faults.all_lost().values().fold(0, |sum, lost| sum.saturating_add(*lost))
@@ -110,11 +116,6 @@ impl Pipeline {
     /// On which call paths lock code was entered. Wants [`Detail::cpu_stacks`] for trees over CPU time.
     pub fn tree(&self, query: &TreeQuery) -> Tree {
         report::tree(&self.sources(None), query)
-    }
-
-    /// The first event, or when counting began anew; `None` without events.
-    pub fn begin(&self) -> Option<Timestamp> {
-        self.stages.tables.span().map(|(first, _)| first)
     }
 
     /// The slices of time that the history of rows speaks of; none unless waits are kept by time.

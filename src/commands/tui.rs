@@ -112,8 +112,8 @@ impl Book<'_> {
             report: pipeline.report(&question.query),
             paths: pipeline.paths(&question.paths),
             slices: pipeline.slices(),
-            begin: pipeline.begin().unwrap_or_default(),
-            range: None,
+            begin: pipeline.span().from,
+            span: pipeline.span(),
         })
     }
 }

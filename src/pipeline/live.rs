@@ -74,7 +74,7 @@ impl Pipeline {
 
     /// As a range of time; `None` for all of it.
     fn range(&self, when: When) -> Option<TimeRange> {
-        let first = self.begin()?;
+        let first = self.span().from;
         match when {
             When::Always => None,
             When::Last(length) => self.stages.tables.timeline()?.last(length),

@@ -44,7 +44,8 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
         cpus: origin.host.cpus_online,
         elapsed: span.1.since(span.0),
         threads: sources.tasks.threads(),
-        cpu_time: sampled.then(|| sources.sums.cpu_total().time),
+        exit_status: origin.end.as_ref().and_then(|end| end.exit_status),
+        cpu_time: sampled.then(|| sources.tables.whole().cpu_total().time),
     }
 }
 

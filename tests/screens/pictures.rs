@@ -1,5 +1,6 @@
 //! Every screen at both sizes.
 
+use lockprof::model::Nanos;
 use lockprof::tui::Key;
 
 use crate::golden::assert_golden;
@@ -74,6 +75,30 @@ fn help() {
 fn a_terminal_that_is_too_small_says_so() {
     assert!(Screen::new(79, 24).text().starts_with("79x24: too small,\n80x24 is needed\n"));
     assert!(Screen::new(80, 23).text().starts_with("80x23: too small"));
+}
+
+#[test]
+fn the_first_line_says_how_the_command_ended() {
+    let mut screen = Screen::new(100, 30);
+    for (status, words) in [(0, "exited 0"), (3, "exited 3"), (143, "exited 143 (SIGTERM)")] {
+        screen.show(|snapshot| snapshot.report.header.exit_status = Some(status));
+        assert!(screen.text().lines().next().unwrap().contains(words), "{}", screen.text());
+    }
+}
+
+#[test]
+fn where_there_is_no_room_what_matters_stays() {
+    let mut screen = Screen::live(80, 24);
+    screen.show(|snapshot| {
+        let total = &mut snapshot.report.total;
+        (total.waiting, total.oldest) = (120, Nanos(2_300_000_000));
+        snapshot.span.to.0 += 500_000_000;
+        snapshot.report.trust.records += 617_000;
+        snapshot.report.trust.lost = vec![(None, 12_345)];
+    });
+    let second = screen.text().lines().nth(1).unwrap().to_owned();
+    let wanted = " waited 743 ms  now 120 waiting  1,234,000 events/s  lost 12,345  cost 2 %";
+    assert_eq!(second, wanted);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::cost::Cost;
 use super::mailbox::Mailbox;
 use super::summary;
 use crate::analyse::Detail;
@@ -35,9 +36,10 @@ const ROUNDS_TO_ANSWERS: u32 = 5;
 /// How long a question may wait when nothing is recorded.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the status line shows.
-#[derive(Debug, Default)]
+/// How the recording is.
+#[derive(Debug)]
 pub(super) struct Progress {
+    cost: Cost,
     waits: AtomicU64,
     lost: AtomicU64,
     in_flight: AtomicUsize,
@@ -45,6 +47,21 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    fn begin(cpus: u32) -> Progress {
+        Progress {
+            cost: Cost::begin(cpus),
+            waits: AtomicU64::default(),
+            lost: AtomicU64::default(),
+            in_flight: AtomicUsize::default(),
+            behind: AtomicBool::default(),
+        }
+    }
+
+    /// What it costs.
+    pub(super) fn cost(&self) -> &Cost {
+        &self.cost
+    }
+
     /// Waits that ended, and records that were lost.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.waits.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
@@ -104,7 +121,7 @@ impl Analysis {
         let pipeline = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())?;
         let (rounds, to_analyse) = channel();
         let (freed, spare) = channel();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::begin(origin.host.cpus_online));
         let listener = Listener {
             rounds,
             spare: Arc::new(Mutex::new(spare)),
@@ -121,7 +138,7 @@ impl Analysis {
         self.listener.clone()
     }
 
-    /// What the status line shows.
+    /// How the recording is.
     pub(super) fn progress(&self) -> &Progress {
         &self.listener.progress
     }

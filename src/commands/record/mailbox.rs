@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::model::TimeRange;
 use crate::pipeline::{Pipeline, When};
 use crate::tui::{Question, Snapshot};
 
@@ -73,8 +74,10 @@ impl Mailbox {
         let now = pipeline.now(asked.when);
         let report = pipeline.report_at(&now, &asked.question.query);
         let paths = pipeline.paths_at(&now, &asked.question.paths);
-        let (slices, begin) = (pipeline.slices(), pipeline.begin().unwrap_or_default());
-        let snapshot = Snapshot { report, paths, slices, begin, range: now.range };
+        let all = pipeline.span();
+        // The last slice of a range is not over yet.
+        let span = now.range.map_or(all, |part| TimeRange { to: part.to.min(all.to), ..part });
+        let snapshot = Snapshot { report, paths, slices: pipeline.slices(), begin: all.from, span };
         if asked.restart {
             pipeline.restart();
             self.restarted.store(true, Ordering::Relaxed);

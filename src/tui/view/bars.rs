@@ -55,11 +55,10 @@ pub(super) fn spread(values: &[Nanos], slices: &[TimeRange], width: usize) -> Ve
     columns
 }
 
-/// The slices that an answer about `range` speaks of.
-pub(super) fn slices_in(slices: &[TimeRange], range: Option<TimeRange>) -> Range<usize> {
-    let Some(range) = range else { return 0..slices.len() };
-    let from = slices.partition_point(|slice| slice.from < range.from);
-    from..slices.partition_point(|slice| slice.to <= range.to).max(from)
+/// The slices that an answer about `span` speaks of.
+pub(super) fn slices_in(slices: &[TimeRange], span: TimeRange) -> Range<usize> {
+    let from = slices.partition_point(|slice| slice.from < span.from);
+    from..slices.partition_point(|slice| slice.from < span.to).max(from)
 }
 
 /// The columns of a slice; one at least, where there is one.
@@ -101,8 +100,8 @@ mod tests {
         assert_eq!(spread(&values, &slices, 1), [14]);
         assert!(spread(&values, &slices, 0).is_empty());
         assert_eq!(span(slices[2], &slices, 8), 6..8);
-        let range = |from, to| Some(slice(from, to));
-        assert_eq!((slices_in(&slices, None), slices_in(&slices, range(200, 300))), (0..3, 1..3));
-        assert_eq!((slices_in(&slices, range(0, 210)), slices_in(&[], range(0, 9))), (0..1, 0..0));
+        let inside = |from, to| slices_in(&slices, slice(from, to));
+        assert_eq!((inside(7, 280), inside(200, 290), inside(100, 200)), (0..3, 1..3, 0..1));
+        assert_eq!((inside(400, 500), slices_in(&[], slice(0, 9))), (3..3, 0..0));
     }
 }

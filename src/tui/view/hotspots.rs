@@ -4,14 +4,15 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::columns::Column;
-use super::super::state::State;
+use super::super::state::{Snapshot, State};
 use super::super::theme::Theme;
 use super::bars::{sparkline, spread};
 use super::layout;
 use super::names::{Name, balance, name};
-use crate::model::{GroupBy, TimeRange};
+use crate::model::{GroupBy, Nanos, TimeRange};
 use crate::render::paragraph::{columns, shorten};
-use crate::report::{Report, Row};
+use crate::render::units;
+use crate::report::Row;
 
 /// Columns of the lock's type.
 const TYPE: usize = 11;
@@ -39,7 +40,7 @@ pub(super) fn lines<'a>(
     let page = height.saturating_sub(1).max(1);
     let first = layout::first_row(state.selected, page);
     for (at, row) in state.rows().enumerate().skip(first).take(page) {
-        lines.push(shape.row(&snapshot.report, row, at == state.selected, theme));
+        lines.push(shape.row(snapshot, row, at == state.selected, theme));
     }
     if state.shown.is_empty() {
         lines.push(Line::from(match snapshot.report.rows.is_empty() {
@@ -53,7 +54,7 @@ pub(super) fn lines<'a>(
 /// Columns of numbers. Where names have no room, what can be seen from others goes.
 fn numbers(live: bool, width: usize) -> impl Iterator<Item = Column> {
     let is_crowded = live && width < ROOMY;
-    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Avg);
+    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Oldest);
     Column::shown(live).filter(move |column| *column != Column::Name && !spare(*column))
 }
 
@@ -90,7 +91,7 @@ impl Shape {
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
-        let mut spans = vec![Span::raw("  ")];
+        let mut spans = vec![Span::raw(" ")];
         let style = |column| match column == state.sort {
             true => theme.strong(),
             false => theme.quiet(),
@@ -98,9 +99,11 @@ impl Shape {
         let mark = if state.inverted { "^" } else { "v" };
         for column in numbers(self.live, self.width) {
             let marked = if column == state.sort { mark } else { "" };
-            let title = format!("{marked}{}", column.title());
-            spans.push(Span::styled(format!("{title:>w$} ", w = column.width()), style(column)));
+            let title = format!("{marked}{}", column.title(self.live));
+            // The mark may take the space before its column.
+            spans.push(Span::styled(format!("{title:>w$}", w = column.width() + 1), style(column)));
         }
+        spans.push(Span::raw(" "));
         let (name, beside) = match self.by {
             GroupBy::Site => ("caller", "lock"),
             GroupBy::Lock => ("lock", "address"),
@@ -115,17 +118,26 @@ impl Shape {
         spans.push(Span::styled(format!("{title:<w$}", w = self.name), style(Column::Name)));
         spans.push(Span::styled(fill(beside, self.beside), theme.quiet()));
         if self.spark > 0 {
-            spans.push(Span::styled(" when", theme.quiet()));
+            let title = format!(" over {}", units::time(self.span()));
+            spans.push(Span::styled(shorten(&title, self.spark), theme.quiet()));
         }
         Line::from(spans)
     }
 
-    fn row(&self, report: &Report, row: &Row, selected: bool, theme: Theme) -> Line<'static> {
+    /// How long the slices are together.
+    fn span(&self) -> Nanos {
+        let (first, last) = (self.slices.first(), self.slices.last());
+        first.zip(last).map_or(Nanos::ZERO, |(first, last)| last.to.since(first.from))
+    }
+
+    fn row(&self, snapshot: &Snapshot, row: &Row, selected: bool, theme: Theme) -> Line<'static> {
+        let report = &snapshot.report;
+        let rated = self.live.then(|| snapshot.time());
         let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
         let number = if is_large { theme.strong() } else { Style::new() };
         let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
         for column in numbers(self.live, self.width) {
-            let text = column.cell(report, &row.stat);
+            let text = column.cell(report, rated, &row.stat);
             spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
         }
         let Name { lock_type, name, beside } = name(row);
@@ -134,6 +146,7 @@ impl Shape {
             None => vec![Span::styled(fill(&lock_type, TYPE), type_style(&lock_type, theme))],
         });
         spans.push(Span::raw(" "));
+        let name = name.within(self.name.saturating_sub(1));
         spans.push(Span::raw(fill(&name, self.name)));
         spans.push(Span::styled(fill(&beside, self.beside), theme.quiet()));
         if self.spark > 0 {

@@ -28,11 +28,7 @@ pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Lin
     let Some(snapshot) = &state.snapshot else { return Vec::new() };
     let paths = &snapshot.paths;
     if paths.total.samples == 0 {
-        let what = match snapshot.range {
-            None => "   no CPU samples here: the recording has none of this",
-            Some(_) => "   no CPU samples in this time",
-        };
-        return vec![Line::from(what)];
+        return vec![Line::from("   no CPU samples here: the recording has none of this")];
     }
     let mut lines = vec![Line::from(shorten(&sum(paths), width))];
     lines.extend(bars(snapshot, theme, width));
@@ -55,8 +51,8 @@ fn sum(paths: &Paths) -> String {
 
 /// Of each path when it had how much: bars of one scale, so that those of a column add up to its whole.
 fn bars(snapshot: &Snapshot, theme: Theme, width: usize) -> Vec<Line<'static>> {
-    let Snapshot { paths, slices, range, .. } = snapshot;
-    let shown = slices_in(slices, *range);
+    let Snapshot { paths, slices, span, .. } = snapshot;
+    let shown = slices_in(slices, *span);
     let slices = &slices[shown.clone()];
     let columns = width.saturating_sub(WORDS + 1);
     let history =
