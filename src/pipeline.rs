@@ -26,7 +26,7 @@ use crate::source::Round;
 
 pub use events::EventStream;
 pub use faults::Faults;
-pub use live::{Now, When};
+pub use live::Now;
 use lives::Lives;
 use stages::Stages;
 

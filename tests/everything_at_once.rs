@@ -5,8 +5,8 @@
 mod streams;
 
 use lockprof::analyse::{Detail, Slicing};
-use lockprof::model::{Filter, GroupBy, Mode, Nanos, PathQuery, Query, WaitStat};
-use lockprof::pipeline::{Pipeline, When};
+use lockprof::model::{Filter, GroupBy, Mode, Nanos, PathQuery, Query, WaitStat, When};
+use lockprof::pipeline::Pipeline;
 use lockprof::report::{ChargedName, Report};
 use lockprof::source::{At, Round, Synthetic};
 use proptest::collection::vec;

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::{Kernel, Places, Wanted, find};
-use lockprof::model::{Filter, GroupBy, Nanos, Query, TimeRange, WaitStat};
-use lockprof::pipeline::{Pipeline, When};
+use lockprof::model::{Filter, GroupBy, Nanos, Query, TimeRange, WaitStat, When};
+use lockprof::pipeline::Pipeline;
 use lockprof::report::Report;
 use lockprof::source::{At, Replay, Round, Synthetic};
 use streams::MUTEX;

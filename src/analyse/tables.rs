@@ -220,7 +220,8 @@ impl Tables {
     /// Time has come to the last event, also where nobody waited.
     pub fn advance(&mut self, attribution: &Attribution) {
         if let (Some(timeline), Some((first, last))) = (&mut self.timeline, self.span) {
-            timeline.advance(first.max(self.filter.time.from), last, attribution);
+            let range = self.filter.time;
+            timeline.advance(first.max(range.from), last.min(range.to), attribution);
         }
     }
 

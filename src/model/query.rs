@@ -76,6 +76,18 @@ impl TimeRange {
     }
 }
 
+/// A part of the time of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// All of it.
+    #[default]
+    Always,
+    /// The last so much.
+    Last(Nanos),
+    /// From one moment to another, in time since the first event.
+    Between(Nanos, Nanos),
+}
+
 /// Which waits count. An empty list lets everything through; several entries are alternatives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {

@@ -12,20 +12,8 @@ use hashbrown::HashMap;
 use super::Pipeline;
 use crate::analyse::{CellKey, Sums};
 use crate::correlate::{Observation, phases};
-use crate::model::{Nanos, Outcome, PathQuery, Query, TimeRange, Wait, WaitStat};
+use crate::model::{Outcome, PathQuery, Query, TimeRange, Wait, WaitStat, When};
 use crate::report::{self, Paths, Report};
-
-/// A part of the time of a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum When {
-    /// All of it.
-    #[default]
-    Always,
-    /// The last so much.
-    Last(Nanos),
-    /// From one moment to another, in time since the first event.
-    Between(Nanos, Nanos),
-}
 
 /// What there is to say at a moment of a recording that runs.
 #[derive(Debug)]

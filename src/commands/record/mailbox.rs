@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::model::TimeRange;
-use crate::pipeline::{Pipeline, When};
+use crate::model::{TimeRange, When};
+use crate::pipeline::Pipeline;
 use crate::tui::{Question, Snapshot};
 
 /// A question while a recording runs.

@@ -17,7 +17,6 @@ use super::written;
 use crate::analyse::{Detail, Slicing};
 use crate::cli::messages::Failure;
 use crate::commands::record::mailbox::{Asked, Mailbox};
-use crate::pipeline::When;
 use crate::tui::{Effect, Format, Live, Question, State, Terminal, update};
 
 /// Pause between two answers.
@@ -102,16 +101,7 @@ impl LiveScreen {
     }
 
     fn asked(&self) -> Asked {
-        Asked { question: self.state.question(), when: self.when(), restart: false }
-    }
-
-    /// About which time the screen asks.
-    fn when(&self) -> When {
-        match (self.state.time(), self.state.window()) {
-            (Some((from, to)), _) => When::Between(from, to),
-            (None, Some(length)) => When::Last(length),
-            (None, None) => When::Always,
-        }
+        Asked { question: self.state.question(), when: self.state.when(), restart: false }
     }
 
     fn ask(&mut self) {
@@ -140,7 +130,7 @@ impl LiveScreen {
         drop(self.mailbox.take(Duration::ZERO));
         let query = written::query(format, question);
         let question = Question { query, ..question.clone() };
-        self.mailbox.ask(Asked { question, when: self.when(), restart: false });
+        self.mailbox.ask(Asked { question, when: self.state.when(), restart: false });
         (self.waits, self.wanted) = (false, false);
         self.state.say(match self.mailbox.take(PATIENCE) {
             Some(answer) => written::write(&answer.snapshot.report, format),
