@@ -7,7 +7,7 @@ mod streams;
 use lockprof::analyse::{Detail, Slicing};
 use lockprof::model::{Filter, GroupBy, Mode, Nanos, PathQuery, Query, WaitStat, When};
 use lockprof::pipeline::Pipeline;
-use lockprof::report::{ChargedName, Report};
+use lockprof::report::{ChargedName, Report, Row};
 use lockprof::source::{At, Round, Synthetic};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -259,7 +259,7 @@ proptest! {
             for by in [GroupBy::Site, GroupBy::Lock, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
                 let query = Query { stacks: true, ..ask(by) };
                 let mut sum = sliced.report_at(&now, &query);
-                sum.rows.iter_mut().for_each(|row| row.history.clear());
+                sum.rows.iter_mut().for_each(Row::forget_when);
                 prop_assert_eq!(sum, whole.report(&query));
             }
             for raw in [true, false] {

@@ -11,7 +11,7 @@ use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::{Kernel, Places, Wanted, find};
 use lockprof::model::{Filter, GroupBy, Nanos, Query, TimeRange, WaitStat, When};
 use lockprof::pipeline::Pipeline;
-use lockprof::report::Report;
+use lockprof::report::{Report, Row};
 use lockprof::source::{At, Replay, Round, Synthetic};
 use streams::MUTEX;
 
@@ -89,7 +89,7 @@ fn at_the_end_the_answer_is_the_report_of_the_file() {
     file.finish();
     for group in [GroupBy::Lock, GroupBy::Site, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
         let mut now = now(&mut live, When::Always, group);
-        now.rows.iter_mut().for_each(|row| row.history.clear());
+        now.rows.iter_mut().for_each(Row::forget_when);
         assert_eq!(now, file.report(&by(group)), "{group:?}");
     }
 }
@@ -141,7 +141,7 @@ fn the_last_slices_are_the_report_of_their_time() {
         for group in [GroupBy::Site, GroupBy::Lock, GroupBy::Releaser, GroupBy::Blame] {
             let mut now = live.report_at(&moment, &by(group));
             assert!(!now.rows.is_empty() && now.total.ended.own < Nanos(length * 7 * MS));
-            now.rows.iter_mut().for_each(|row| row.history.clear());
+            now.rows.iter_mut().for_each(Row::forget_when);
             assert_eq!(now, part.report(&by(group)), "{length} {group:?}");
         }
     }

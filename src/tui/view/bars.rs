@@ -2,7 +2,11 @@
 
 use std::ops::Range;
 
+use ratatui::text::{Line, Span};
+
+use super::super::theme::Theme;
 use crate::model::{Nanos, TimeRange, Timestamp};
+use crate::render::paragraph::columns;
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -27,6 +31,22 @@ pub(super) fn high_bars(values: &[u64], most: u64, lines: usize) -> Vec<String> 
     };
     let line = |below: usize| values.iter().map(|value| of(*value, below)).collect();
     (0..lines).rev().map(line).collect()
+}
+
+/// High bars beside words, which stand in the last line; lines above it only where a bar is as high.
+pub(super) fn beside(
+    words: Span<'static>,
+    bars: &[String],
+    theme: Theme,
+) -> impl Iterator<Item = Line<'static>> {
+    let above = Span::raw(" ".repeat(columns(&words.content)));
+    let last = bars.len().saturating_sub(1);
+    let lines =
+        bars.iter().enumerate().filter(move |(at, bar)| *at == last || !bar.trim().is_empty());
+    lines.map(move |(at, bar)| {
+        let words = if at == last { words.clone() } else { above.clone() };
+        Line::from(vec![words, Span::styled(bar.clone(), theme.bar())])
+    })
 }
 
 /// One of five shades.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::state::{Snapshot, State};
 use super::super::theme::Theme;
-use super::bars::{high_bars, slices_in, spread};
+use super::bars::{beside, high_bars, slices_in, spread};
 use crate::model::{Nanos, TimeRange};
 use crate::render::escape::visible;
 use crate::render::paragraph::shorten;
@@ -64,13 +64,8 @@ fn bars(snapshot: &Snapshot, theme: Theme, width: usize) -> Vec<Line<'static>> {
     let mut lines =
         vec![Line::from(Span::styled(scale(snapshot, slices, most, columns), theme.quiet()))];
     for (row, history) in paths.rows.iter().zip(&histories) {
-        let mut bars = high_bars(history, most, HIGH);
-        let last = Span::styled(bars.pop().unwrap_or_default(), theme.bar());
-        for bar in bars.into_iter().filter(|bar| !bar.trim().is_empty()) {
-            let bar = Span::styled(bar, theme.bar());
-            lines.push(Line::from(vec![Span::raw(" ".repeat(WORDS)), bar]));
-        }
-        lines.push(Line::from(vec![Span::styled(words(row, paths), theme.strong()), last]));
+        let words = Span::styled(words(row, paths), theme.strong());
+        lines.extend(beside(words, &high_bars(history, most, HIGH), theme));
     }
     lines
 }
