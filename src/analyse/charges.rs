@@ -95,5 +95,5 @@ impl Sums {
 
 fn releaser_key(by: Releaser) -> ReleaserKey {
     let Releaser { task, stack, kind } = by;
-    ReleaserKey { task: TaskKey::Task(task), stack: StackKey::Stack(stack), kind }
+    ReleaserKey { task: TaskKey::of(task), stack: StackKey::Stack(stack), kind }
 }

@@ -31,6 +31,14 @@ pub enum TaskKey {
     Folded,
 }
 
+impl TaskKey {
+    /// The key of a task: of one whose entry in the book of tasks is not kept, that of many.
+    #[inline]
+    pub fn of(task: TaskRef) -> TaskKey {
+        if task.0 < TaskRef::KEPT { TaskKey::Task(task) } else { TaskKey::Folded }
+    }
+}
+
 /// What one cell counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellKey {

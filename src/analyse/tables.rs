@@ -107,13 +107,13 @@ impl Tables {
             kernel: StackKey::Stack(sample.kernel_stack),
             user: if self.detail.user_stacks { sample.user_stack } else { StackId::EMPTY },
             lock: None,
-            task: TaskKey::Task(sample.task),
+            task: TaskKey::of(sample.task),
             context: facts.context,
         });
         let cpu = self.detail.cpu_stacks.then_some(CpuKey {
             kernel: CpuStackKey::Stack(sample.kernel_stack),
             user: sample.user_stack,
-            task: TaskKey::Task(sample.task),
+            task: TaskKey::of(sample.task),
         });
         self.count_at(sample.time, attribution, |sums| {
             sums.add_cpu(cpu, one);
@@ -302,7 +302,7 @@ pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
         lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
-        task: TaskKey::Task(wait.task),
+        task: TaskKey::of(wait.task),
         context: wait.context,
     }
 }

@@ -106,7 +106,7 @@ impl Sums {
         if time == Nanos::ZERO && count == 0 {
             return;
         }
-        let key = ThreadKey { task: TaskKey::Task(piece.task), part: piece.part };
+        let key = ThreadKey { task: TaskKey::of(piece.task), part: piece.part };
         self.lives.cell(key).merge(&PartTime { count, time });
     }
 

@@ -249,7 +249,7 @@ impl Stages {
             SleepOn::Lock(_) => ThreadPart::KernelLock,
             SleepOn::Futex(entry) => {
                 let user = departure.map_or(StackId::EMPTY, |departure| departure.user);
-                let key = UserLockKey { task: TaskKey::Task(task), entry, user };
+                let key = UserLockKey { task: TaskKey::of(task), entry, user };
                 let time = (stretch.from, stretch.to);
                 self.tables.add_user_lock(key, time, &self.attribution);
                 ThreadPart::UserLock

@@ -146,7 +146,7 @@ fn links_of<'a>(sources: &Sources<'a>, chain: ChainId) -> Vec<&'a Link> {
 
 fn key_of(link: &Link) -> ReleaserKey {
     let by = link.by;
-    ReleaserKey { task: TaskKey::Task(by.task), stack: StackKey::Stack(by.stack), kind: by.kind }
+    ReleaserKey { task: TaskKey::of(by.task), stack: StackKey::Stack(by.stack), kind: by.kind }
 }
 
 fn link(sources: &Sources<'_>, names: &Namer, link: &Link) -> ChainLink {
@@ -165,7 +165,7 @@ fn waiter_of(waited: Waited, link: &Link) -> CellKey {
         kernel: StackKey::Stack(waited.stack),
         user: StackId::EMPTY,
         lock: Some(waited.lock),
-        task: TaskKey::Task(link.by.task),
+        task: TaskKey::of(link.by.task),
         context: Context::Task,
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         charged: named.charged,
         wait: named.all,
         kernel_symbols: sources.kernel_symbols.to_owned(),
-        folded_keys: sources.sums.folded() + sources.stacks.refused(),
+        folded_keys: sources.sums.folded() + sources.stacks.refused() + sources.tasks.folded(),
         rung: rung(origin, sources.sleeps.is_some()),
         recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
         cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),

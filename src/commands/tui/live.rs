@@ -16,6 +16,7 @@ use super::session::{Event, Session, theme};
 use super::written;
 use crate::analyse::{Detail, Slicing};
 use crate::cli::messages::Failure;
+use crate::commands::flamegraph;
 use crate::commands::record::mailbox::{Asked, Mailbox};
 use crate::tui::{Effect, Format, Live, Question, State, Terminal, update};
 
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a screen needs to be kept apart while a recording runs.
 pub(in crate::commands) fn detail() -> Detail {
-    Detail { cpu_stacks: true, slicing: Some(Slicing::LIVE), ..Detail::default() }
+    Detail { slicing: Some(Slicing::LIVE), ..flamegraph::detail() }
 }
 
 /// What the screen's owner has to do.
