@@ -255,7 +255,7 @@ proptest! {
             let reading = Reading { detail, ..reading(filter, 1 << 16) };
             let mut sliced = reading.pipeline([round.clone()]);
             let now = sliced.now(When::Between(Nanos::ZERO, Nanos(u64::MAX)));
-            prop_assert_eq!(now.range.is_some(), sliced.slices().len() > 0);
+            prop_assert_eq!(now.range.is_some(), !sliced.slices().is_empty());
             for by in [GroupBy::Site, GroupBy::Lock, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
                 let query = Query { stacks: true, ..ask(by) };
                 let mut sum = sliced.report_at(&now, &query);
