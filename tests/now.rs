@@ -87,10 +87,20 @@ fn at_the_end_the_answer_is_the_report_of_the_file() {
     let (mut file, rounds) = convoy(None, None);
     rounds.into_iter().for_each(|round| file.push(round));
     file.finish();
-    for group in [GroupBy::Lock, GroupBy::Site, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
-        let mut now = now(&mut live, When::Always, group);
+    let last = live.now(When::Always);
+    for group in [
+        GroupBy::Lock,
+        GroupBy::Site,
+        GroupBy::Task,
+        GroupBy::Cgroup,
+        GroupBy::Releaser,
+        GroupBy::Blame,
+    ] {
+        // With stacks: as for a row that is shown alone.
+        let query = Query { stacks: true, ..by(group) };
+        let mut now = live.report_at(&last, &query);
         now.rows.iter_mut().for_each(Row::forget_when);
-        assert_eq!(now, file.report(&by(group)), "{group:?}");
+        assert_eq!(now, file.report(&query), "{group:?}");
     }
 }
 

@@ -62,6 +62,7 @@ fn show(
                 state.say("reading ...");
                 terminal.draw(state).context("cannot draw")?;
                 state.show(book.answer(&question)?);
+                state.unsay();
             }
             Some(Effect::Write(format, question)) => {
                 let query = written::query(format, &question);

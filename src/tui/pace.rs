@@ -17,8 +17,8 @@ pub(super) struct Pace {
 impl Pace {
     /// Until the event of this time so many had come.
     pub(super) fn note(&mut self, time: Timestamp, events: u64) {
-        // Answers to several questions may be of one moment.
-        if self.seen.back().is_some_and(|(last, _)| *last >= time) {
+        // Answers to several questions may be of one moment, and before the first event there is none.
+        if time == Timestamp(0) || self.seen.back().is_some_and(|(last, _)| *last >= time) {
             return;
         }
         self.seen.push_back((time, events));
@@ -46,6 +46,7 @@ mod tests {
             pace.note(Timestamp(ms * 1_000_000), events);
             pace.words()
         };
+        assert_eq!(note(0, 300), None);
         assert_eq!(note(5_000, 70_000), None);
         assert_eq!(note(5_000, 70_000), None);
         assert_eq!(note(5_250, 70_250).as_deref(), Some("1,000 events/s"));

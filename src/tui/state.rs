@@ -276,6 +276,11 @@ impl State {
         self.said = Some(text.into());
     }
 
+    /// Takes back what was said.
+    pub fn unsay(&mut self) {
+        self.said = None;
+    }
+
     /// The text that rows must contain.
     pub fn filter(&self) -> &str {
         &self.filter

@@ -8,7 +8,7 @@ use super::view::layout;
 /// Takes an input.
 pub fn update(state: &mut State, input: Input) -> Option<Effect> {
     if !matches!(input, Input::Resize(..)) {
-        state.said = None;
+        state.unsay();
     }
     match input {
         Input::Resize(columns, lines) => {

@@ -116,7 +116,10 @@ fn where_there_is_no_room_what_matters_stays() {
 fn while_it_runs() {
     for (columns, lines) in [(80, 24), (120, 40)] {
         let mut screen = Screen::live(columns, lines);
-        assert_golden(&format!("screens/live-{columns}x{lines}.txt"), &screen.text());
+        for (key, by) in [('l', ""), ('s', "-sites"), ('t', "-tasks"), ('r', "-releasers")] {
+            screen.press(&[Key::Char(key)]);
+            assert_golden(&format!("screens/live{by}-{columns}x{lines}.txt"), &screen.text());
+        }
         screen.press(&[Key::Char('4')]);
         assert_golden(&format!("screens/output-{columns}x{lines}.txt"), &screen.text());
         screen.press(&[Key::Char('q')]);

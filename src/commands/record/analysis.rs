@@ -203,3 +203,27 @@ fn analyse(
     pipeline.finish();
     pipeline
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipeline_that_falls_behind_gets_no_more_rounds() {
+        let ((rounds, to_analyse), (_, spare)) = (channel(), channel());
+        let progress = Arc::new(Progress::begin(1));
+        let spare = Arc::new(Mutex::new(spare));
+        let listener = Listener { rounds, spare, progress: Arc::clone(&progress) };
+        let round = |bytes| Round { bytes: vec![0; bytes], ..Round::default() };
+        // Nobody takes them.
+        assert_eq!(listener.listen(round(IN_FLIGHT)), None);
+        assert!(!progress.is_behind());
+        assert_eq!(listener.listen(round(1)), Some(vec![0]));
+        assert!(progress.is_behind());
+        // Once given up, always: a hole in the rounds would be one in the numbers.
+        assert_eq!(to_analyse.recv().map(|round: Round| round.bytes.len()), Ok(IN_FLIGHT));
+        progress.in_flight.store(0, Ordering::Relaxed);
+        assert_eq!(listener.listen(round(1)), Some(vec![0]));
+        assert!(to_analyse.try_recv().is_err());
+    }
+}

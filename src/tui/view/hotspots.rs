@@ -52,9 +52,14 @@ pub(super) fn lines<'a>(
 }
 
 /// Columns of numbers. Where names have no room, what can be seen from others goes.
-fn numbers(live: bool, width: usize) -> impl Iterator<Item = Column> {
-    let is_crowded = live && width < ROOMY;
-    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Oldest);
+fn numbers(by: GroupBy, live: bool, width: usize) -> impl Iterator<Item = Column> {
+    // Sites have two names.
+    let is_crowded = width < ROOMY && (live || by == GroupBy::Site);
+    let spare = move |column| match column {
+        Column::Share | Column::Oldest => is_crowded,
+        Column::Avg => is_crowded && by == GroupBy::Site,
+        _ => false,
+    };
     Column::shown(live).filter(move |column| *column != Column::Name && !spare(*column))
 }
 
@@ -72,13 +77,16 @@ struct Shape {
 impl Shape {
     fn of(state: &State, width: usize) -> Shape {
         let live = state.live.is_some();
-        let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
+        // Of the rows that are there, while others are being asked for.
+        let by = state.snapshot.as_ref().map_or(state.by, |snapshot| snapshot.report.by);
+        let numbers: usize = numbers(by, live, width).map(|column| column.width() + 1).sum();
         let left = width.saturating_sub(numbers + TYPE + 3);
-        let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
-        let names = if state.by == GroupBy::Site { 2 * NAMES } else { NAMES };
+        let has_slices = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
+        let has_history = has_slices && state.rows().any(|row| !row.history.is_empty());
+        let names = if by == GroupBy::Site { 2 * NAMES } else { NAMES };
         let spark = if has_history && left >= names + SPARK { (left / 4).max(SPARK) } else { 0 };
         let left = left - spark;
-        let beside = match state.by {
+        let beside = match by {
             GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
             GroupBy::Site => left * 2 / 5,
             // Names before numbers: addresses and ids want room of their own.
@@ -87,7 +95,7 @@ impl Shape {
             GroupBy::Task => left.min(32) / 2,
         };
         let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
-        Shape { by: state.by, live, width, name: left - beside, beside, spark, slices }
+        Shape { by, live, width, name: left - beside, beside, spark, slices }
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
@@ -97,7 +105,7 @@ impl Shape {
             false => theme.quiet(),
         };
         let mark = if state.inverted { "^" } else { "v" };
-        for column in numbers(self.live, self.width) {
+        for column in numbers(self.by, self.live, self.width) {
             let marked = if column == state.sort { mark } else { "" };
             let title = format!("{marked}{}", column.title(self.live));
             // The mark may take the space before its column.
@@ -136,7 +144,7 @@ impl Shape {
         let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
         let number = if is_large { theme.strong() } else { Style::new() };
         let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
-        for column in numbers(self.live, self.width) {
+        for column in numbers(self.by, self.live, self.width) {
             let text = column.cell(report, rated, &row.stat);
             spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
         }
@@ -153,8 +161,11 @@ impl Shape {
             let history = sparkline(&spread(&row.history, &self.slices, self.spark - 1));
             spans.push(Span::styled(format!(" {history}"), theme.bar()));
         }
-        let line = Line::from(spans);
-        if selected { line.style(theme.selected()) } else { line }
+        if selected {
+            // Reversed, letters of several colours would stand on as many papers.
+            spans.iter_mut().for_each(|span| span.style = theme.selected());
+        }
+        Line::from(spans)
     }
 }
 
