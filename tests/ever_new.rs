@@ -47,7 +47,7 @@ fn resident() -> u64 {
 fn waits_of_ever_new_locks_tasks_and_stacks_take_no_more_memory_and_add_up() {
     let mut stream = Synthetic::new();
     let slicing = Some(Slicing::LIVE);
-    let detail = Detail { user_stacks: true, cpu_stacks: true, slicing, ..Detail::default() };
+    let detail = Detail { user_stacks: true, cpu_stacks: true, slicing, cells: 1 << 14 };
     let symbols = (Kernel::from_kallsyms(b""), String::new());
     let mut pipeline = Pipeline::new(stream.origin(), symbols, detail, &Filter::default()).unwrap();
     let mut full = 0;
