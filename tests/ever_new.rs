@@ -28,7 +28,7 @@ const LENGTH: u64 = 7_000;
 fn wait(stream: &mut Synthetic, n: u64) {
     let (begin, task) = (1_000_000 + n * APART, 1 + (n % 4_000_000) as i32);
     let at = |time| At::new(time, (n % 4) as u32, task);
-    if n % 16 == 0 {
+    if n.is_multiple_of(16) {
         stream.comm(begin, task, task, &format!("task{n}"), false);
     }
     let stack = [0xffff_ffff_8100_0000 + n % (1 << 20), 0xffff_ffff_8200_0000 + n];
