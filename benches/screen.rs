@@ -70,6 +70,7 @@ fn snapshot(state: &State) -> Snapshot {
         report: pipeline.report(&question.query),
         paths: pipeline.paths(&question.paths),
         slices: pipeline.slices(),
+        begin: pipeline.span().from,
         span: pipeline.span(),
     }
 }

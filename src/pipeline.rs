@@ -14,13 +14,11 @@ mod recorded;
 mod sink;
 mod stages;
 
-use hashbrown::HashMap;
-
-use crate::analyse::{CellKey, Detail};
+use crate::analyse::Detail;
 use crate::correlate::{Copies, Wakeups};
 use crate::decode::LayoutError;
 use crate::kernel::Kernel;
-use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery, WaitStat};
+use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery};
 use crate::order::Ordered;
 use crate::recording::{End, Origin};
 use crate::report::{self, Paths, Report, Sources, Tree};
@@ -28,6 +26,7 @@ use crate::source::Round;
 
 pub use events::EventStream;
 pub use faults::Faults;
+pub use live::Now;
 use lives::Lives;
 use stages::Stages;
 
@@ -125,8 +124,8 @@ impl Pipeline {
         timeline.map_or(Vec::new(), |timeline| timeline.slices().map(|s| s.range).collect())
     }
 
-    /// Books and counts; `part`: the waits that a question is about, where those are not all.
-    fn sources<'a>(&'a self, part: Option<&'a HashMap<CellKey, WaitStat>>) -> Sources<'a> {
+    /// Books and counts; `now`: what a question is about, where that is not all.
+    fn sources<'a>(&'a self, now: Option<&'a Now>) -> Sources<'a> {
         let stages = &self.stages;
         let unreadable =
             self.stream.unreadable().iter().map(|(e, n)| (e.to_string(), *n)).collect();
@@ -141,7 +140,8 @@ impl Pipeline {
             cgroups: &stages.cgroups,
             attribution: &stages.attribution,
             tables: &stages.tables,
-            part,
+            sums: now.and_then(|now| now.sums.as_ref()).unwrap_or(stages.tables.whole()),
+            part: now.map(|now| &now.waits),
             counts: stages.correlate.counts(),
             lost: stages.faults.all_lost(),
             throttled: stages.faults.throttled,

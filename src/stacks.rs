@@ -15,6 +15,9 @@ use crate::model::{StackId, UserFrame};
 /// Frames kept at the most, over all stacks. Beyond it new stacks are empty, and counted.
 const FRAME_LIMIT: usize = 16 << 20;
 
+/// Stacks of each kind at the most: whoever knows something of a stack keeps that for each.
+const STACK_LIMIT: usize = 1 << 18;
+
 /// One kind of stacks.
 #[derive(Debug)]
 struct Interner<T> {
@@ -53,7 +56,7 @@ impl<T: Copy + Eq + Hash> Interner<T> {
         if let Some(&id) = self.ids.find(hash, |&id| frames_of(all, starts, id) == frames) {
             return StackId(id);
         }
-        if self.frames.len() + frames.len() > self.limit {
+        if self.frames.len() + frames.len() > self.limit || self.ids.len() >= STACK_LIMIT {
             self.refused += 1;
             return StackId::EMPTY;
         }
@@ -230,6 +233,16 @@ mod tests {
         let user = stacks.intern_user(&[frame]);
         assert_eq!(stacks.user(user), &[frame]);
         assert!(stacks.kernel(user).is_empty());
+    }
+
+    #[test]
+    fn stacks_are_limited_in_number_too() {
+        let mut books = Books::new(2 * STACK_LIMIT);
+        for n in 0..STACK_LIMIT as u64 + 5 {
+            books.take(&[n]);
+        }
+        let Books(_, stacks) = &books;
+        assert_eq!((stacks.kernel.places.len(), stacks.refused()), (STACK_LIMIT + 1, 5));
     }
 
     #[test]

@@ -4,10 +4,10 @@
 
 mod streams;
 
-use lockprof::analyse::Detail;
-use lockprof::model::{Filter, GroupBy, Mode, Nanos, WaitStat};
+use lockprof::analyse::{Detail, Slicing};
+use lockprof::model::{Filter, GroupBy, Mode, Nanos, PathQuery, Query, WaitStat, When};
 use lockprof::pipeline::Pipeline;
-use lockprof::report::{ChargedName, Report};
+use lockprof::report::{ChargedName, Report, Row};
 use lockprof::source::{At, Round, Synthetic};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -237,6 +237,41 @@ proptest! {
         let (first, last) = (life(&before), life(&after));
         let both: Vec<Nanos> = first.iter().zip(last).map(|(a, b)| *a + b).collect();
         prop_assert_eq!(both, life(&whole));
+    }
+
+    #[test]
+    fn slices_of_any_width_add_up_to_the_whole(
+        choices in vec(any::<Choice>(), 0..250),
+        width in any::<u8>(),
+        from in any::<u8>(),
+    ) {
+        let round = written(&choices);
+        let slicing = Slicing { width: Nanos(1 + u64::from(width).pow(4)), recent: Nanos::ZERO };
+        let from = Nanos(u64::from(from).pow(3));
+        let part = Filter { time: Some((from, Nanos(u64::MAX))), ..Filter::default() };
+        for filter in [Filter::default(), part] {
+            let whole = pipeline(&round, filter.clone(), 1 << 16);
+            let detail = Detail { slicing: Some(slicing), ..reading(filter.clone(), 1 << 16).detail };
+            let reading = Reading { detail, ..reading(filter, 1 << 16) };
+            let mut sliced = reading.pipeline([round.clone()]);
+            let now = sliced.now(When::Between(Nanos::ZERO, Nanos(u64::MAX)));
+            prop_assert_eq!(now.range.is_some(), !sliced.slices().is_empty());
+            for by in [GroupBy::Site, GroupBy::Lock, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
+                let query = Query { stacks: true, ..ask(by) };
+                let mut sum = sliced.report_at(&now, &query);
+                sum.rows.iter_mut().for_each(Row::forget_when);
+                prop_assert_eq!(sum, whole.report(&query));
+            }
+            for raw in [true, false] {
+                let query = PathQuery { raw, ..PathQuery::default() };
+                let mut sum = sliced.paths_at(&now, &query);
+                for row in &mut sum.rows {
+                    let slices: Nanos = std::mem::take(&mut row.history).into_iter().sum();
+                    prop_assert_eq!(slices, row.spun.time);
+                }
+                prop_assert_eq!(sum, whole.paths(&query));
+            }
+        }
     }
 
     #[test]

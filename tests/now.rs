@@ -9,9 +9,9 @@ use std::path::Path;
 
 use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::{Kernel, Places, Wanted, find};
-use lockprof::model::{Filter, GroupBy, Nanos, Query, TimeRange, WaitStat};
+use lockprof::model::{Filter, GroupBy, Nanos, Query, TimeRange, WaitStat, When};
 use lockprof::pipeline::Pipeline;
-use lockprof::report::Report;
+use lockprof::report::{Report, Row};
 use lockprof::source::{At, Replay, Round, Synthetic};
 use streams::MUTEX;
 
@@ -39,6 +39,11 @@ fn by(by: GroupBy) -> Query {
     Query { by, ..Query::default() }
 }
 
+fn now(pipeline: &mut Pipeline, when: When, group: GroupBy) -> Report {
+    let now = pipeline.now(when);
+    pipeline.report_at(&now, &by(group))
+}
+
 #[test]
 fn a_wait_that_lasts_counts_as_long_as_it_has_come_to_be() {
     let mut stream = Synthetic::new();
@@ -55,7 +60,7 @@ fn a_wait_that_lasts_counts_as_long_as_it_has_come_to_be() {
         stream.end(At::new(ms * MS + 1, 0, 9), 0xdef0 + ms, 0);
         pipeline.push(stream.take_round());
     }
-    let (report, _) = pipeline.now(&by(GroupBy::Lock), None);
+    let report = now(&mut pipeline, When::Always, GroupBy::Lock);
     let row = report.rows.iter().find(|row| row.key.lock_addr.unwrap().0 == 0xabc0).unwrap();
     assert_eq!((row.stat.waiting, row.stat.open, row.stat.ended.count), (2, 2, 0));
     assert!(row.stat.oldest >= Nanos(2300 * MS), "{:?}", row.stat.oldest);
@@ -75,13 +80,14 @@ fn at_the_end_the_answer_is_the_report_of_the_file() {
     for round in rounds {
         live.push(round);
         // A screen asks all the time.
-        live.now(&by(GroupBy::Lock), Some(Nanos(5_000 * MS)));
-        live.now(&by(GroupBy::Site), None);
+        now(&mut live, When::Last(Nanos(5_000 * MS)), GroupBy::Lock);
+        now(&mut live, When::Always, GroupBy::Site);
     }
     live.finish();
     let (mut file, rounds) = convoy(None, None);
     rounds.into_iter().for_each(|round| file.push(round));
     file.finish();
+    let last = live.now(When::Always);
     for group in [
         GroupBy::Lock,
         GroupBy::Site,
@@ -92,8 +98,8 @@ fn at_the_end_the_answer_is_the_report_of_the_file() {
     ] {
         // With stacks: as for a row that is shown alone.
         let query = Query { stacks: true, ..by(group) };
-        let mut now = live.now(&query, None).0;
-        now.rows.iter_mut().for_each(|row| row.history.clear());
+        let mut now = live.report_at(&last, &query);
+        now.rows.iter_mut().for_each(Row::forget_when);
         assert_eq!(now, file.report(&query), "{group:?}");
     }
 }
@@ -117,7 +123,7 @@ fn blocks_add_up_to_the_whole() {
     let blocks = rounds.len();
     for round in rounds {
         pieces.push(round);
-        add(&pieces.now(&by(GroupBy::Site), None).0);
+        add(&now(&mut pieces, When::Always, GroupBy::Site));
         pieces.restart();
     }
     pieces.finish();
@@ -136,19 +142,17 @@ fn the_last_slices_are_the_report_of_their_time() {
     live.finish();
     let first = live.slices()[0].from;
     for length in [20, 60, 200] {
-        let (now, range) = live.now(&by(GroupBy::Site), Some(Nanos(length * MS)));
-        let TimeRange { from, to } = range.unwrap();
+        let moment = live.now(When::Last(Nanos(length * MS)));
+        let TimeRange { from, to } = moment.range.unwrap();
         let time = (from.since(first), to.since(first));
         let (mut part, rounds) = convoy(None, Some(time));
         rounds.into_iter().for_each(|round| part.push(round));
         part.finish();
-        let part = part.report(&by(GroupBy::Site));
-        // Phases need what a part of the file does not tell; holders are not kept by time.
-        let numbers = |report: &Report| -> Vec<_> {
-            let rows = report.rows.iter();
-            rows.map(|row| (row.key.clone(), row.stat.ended.clone(), row.stat.open)).collect()
-        };
-        assert!(!now.rows.is_empty() && now.total.ended.own < Nanos(length * 7 * MS));
-        assert_eq!(numbers(&now), numbers(&part), "{length}");
+        for group in [GroupBy::Site, GroupBy::Lock, GroupBy::Releaser, GroupBy::Blame] {
+            let mut now = live.report_at(&moment, &by(group));
+            assert!(!now.rows.is_empty() && now.total.ended.own < Nanos(length * 7 * MS));
+            now.rows.iter_mut().for_each(Row::forget_when);
+            assert_eq!(now, part.report(&by(group)), "{length} {group:?}");
+        }
     }
 }

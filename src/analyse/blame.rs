@@ -1,9 +1,5 @@
-//! Who is charged with waiting: sums by waiter and releaser, how long each releaser held locks, and where
-//! it slept meanwhile.
-//!
-//! In: the pieces of waits, and their parts that go on to another releaser. Out: bounded tables. When
-//! one is full the keys that count least are merged into their parents; what is charged to anybody at
-//! all stays exact.
+//! Keys of who is charged with waiting: waiter and releaser, whose holds of which lock, and where a
+//! releaser slept meanwhile. What each merges into when its table is full:
 //!
 //! ```text
 //!   waiter's user stack -> none   waiter -> any   releaser -> any   waiter's lock, stack, context as
@@ -12,11 +8,11 @@
 //!   where a releaser slept: stack -> any, then as its hold
 //! ```
 
-use hashbrown::HashMap;
-
 use super::key::{CellKey, StackKey, TaskKey};
+use super::table::Key;
+use crate::attribute::Attribution;
 use crate::correlate::{ChainId, LockId};
-use crate::model::{FunctionId, HandOverKind, Nanos, StackId, Stat, Uncharged, WaitStat};
+use crate::model::{HandOverKind, StackId, Uncharged};
 
 /// Whom a piece of a wait is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,11 +70,8 @@ pub struct ThroughKey {
     pub chain: Option<ChainId>,
 }
 
-/// Finds the site of a releaser's stack, or of a waiter's.
-pub(super) type SiteOf<'a> = &'a dyn Fn(StackId) -> Option<FunctionId>;
-
-impl BlameKey {
-    fn parent(self, waiter_site: SiteOf<'_>, releaser_site: SiteOf<'_>) -> Option<BlameKey> {
+impl Key for BlameKey {
+    fn parent(self, attribution: &Attribution) -> Option<BlameKey> {
         let mut key = self;
         match (self.waiter, self.to) {
             (CellKey { user, .. }, _) if user != StackId::EMPTY => {
@@ -88,14 +81,16 @@ impl BlameKey {
             (_, ChargedTo::Releaser(by)) if by.task != TaskKey::Folded => {
                 key.to = ChargedTo::Releaser(ReleaserKey { task: TaskKey::Folded, ..by });
             }
-            _ => match self.waiter.parent(waiter_site) {
+            _ => match self.waiter.parent(attribution) {
                 Some(waiter) => key.waiter = waiter,
-                None => key.to = ChargedTo::Releaser(self.releaser()?.parent(releaser_site)?),
+                None => key.to = ChargedTo::Releaser(self.releaser()?.parent(attribution)?),
             },
         }
         Some(key)
     }
+}
 
+impl BlameKey {
     /// The holds that the pieces of this key were cut by; a folded key has lost its lock.
     pub fn hold(self) -> Option<HoldKey> {
         let CellKey { lock, lock_type, .. } = self.waiter;
@@ -112,7 +107,8 @@ impl BlameKey {
 }
 
 impl ReleaserKey {
-    fn parent(self, site: SiteOf<'_>) -> Option<ReleaserKey> {
+    fn parent(self, attribution: &Attribution) -> Option<ReleaserKey> {
+        let site = |stack| attribution.known(stack)?.release.as_ref()?.site.caller;
         let mut key = self;
         match self {
             ReleaserKey { task: TaskKey::Task(_), .. } => key.task = TaskKey::Folded,
@@ -126,101 +122,33 @@ impl ReleaserKey {
     }
 }
 
-impl HoldKey {
-    fn parent(self, site: SiteOf<'_>) -> Option<HoldKey> {
+impl Key for HoldKey {
+    fn parent(self, attribution: &Attribution) -> Option<HoldKey> {
         match self.lock {
             Some(_) => Some(HoldKey { lock: None, ..self }),
-            None => Some(HoldKey { by: self.by.parent(site)?, ..self }),
+            None => Some(HoldKey { by: self.by.parent(attribution)?, ..self }),
         }
     }
 }
 
-impl SleepKey {
-    fn parent(self, site: SiteOf<'_>) -> Option<SleepKey> {
+impl Key for SleepKey {
+    fn parent(self, attribution: &Attribution) -> Option<SleepKey> {
         match self.stack {
             StackKey::Stack(_) => Some(SleepKey { stack: StackKey::Folded, ..self }),
-            _ => Some(SleepKey { hold: self.hold.parent(site)?, ..self }),
+            _ => Some(SleepKey { hold: self.hold.parent(attribution)?, ..self }),
         }
     }
 }
 
-impl ThroughKey {
-    fn parent(self, site: SiteOf<'_>) -> Option<ThroughKey> {
+impl Key for ThroughKey {
+    fn parent(self, attribution: &Attribution) -> Option<ThroughKey> {
         let mut key = self;
         match self.waiter {
             CellKey { user, .. } if user != StackId::EMPTY => key.waiter.user = StackId::EMPTY,
             CellKey { task: TaskKey::Task(_), .. } => key.waiter.task = TaskKey::Folded,
             _ if self.chain.is_some() => key.chain = None,
-            waiter => key.waiter = waiter.parent(site)?,
+            waiter => key.waiter = waiter.parent(attribution)?,
         }
         Some(key)
     }
-}
-
-/// The tables.
-#[derive(Debug, Default)]
-pub(super) struct Blame {
-    pub(super) pieces: HashMap<BlameKey, WaitStat>,
-    pub(super) holds: HashMap<HoldKey, Stat>,
-    /// Waiting that passed while its holder slept.
-    pub(super) sleeps: HashMap<SleepKey, Nanos>,
-    pub(super) through: HashMap<ThroughKey, Stat>,
-    /// Charged time that may go on to another unseen, because a limit was reached.
-    pub(super) cut: Nanos,
-    /// Keys that were merged into their parents.
-    pub(super) folded: u64,
-}
-
-impl Blame {
-    /// Merges keys into their parents while there are more than `limit`.
-    pub(super) fn make_room(&mut self, limit: usize, waiter: SiteOf<'_>, releaser: SiteOf<'_>) {
-        if self.pieces.len() > limit {
-            let parent = |key: BlameKey| key.parent(waiter, releaser);
-            self.folded += fold(&mut self.pieces, limit, parent, WaitStat::wait, WaitStat::merge);
-        }
-        if self.holds.len() > limit {
-            let parent = |key: HoldKey| key.parent(releaser);
-            self.folded += fold(&mut self.holds, limit, parent, |stat| stat.total, Stat::merge);
-        }
-        if self.sleeps.len() > limit {
-            let parent = |key: SleepKey| key.parent(releaser);
-            let add = |sum: &mut Nanos, time: &Nanos| *sum += *time;
-            self.folded += fold(&mut self.sleeps, limit, parent, |time| *time, add);
-        }
-        if self.through.len() > limit {
-            let parent = |key: ThroughKey| key.parent(waiter);
-            self.folded += fold(&mut self.through, limit, parent, |stat| stat.own, Stat::merge);
-        }
-    }
-}
-
-/// Merges the entries that weigh least into their parents until half of `limit` is left, or nothing
-/// has a parent any more. Gives how many were merged.
-pub(super) fn fold<K: Copy + Ord + std::hash::Hash, S: Default>(
-    table: &mut HashMap<K, S>,
-    limit: usize,
-    parent: impl Fn(K) -> Option<K>,
-    weight: impl Fn(&S) -> Nanos,
-    merge: impl Fn(&mut S, &S),
-) -> u64 {
-    let mut folded = 0;
-    while table.len() > limit / 2 {
-        let mut order: Vec<(Nanos, K)> =
-            table.iter().map(|(key, stat)| (weight(stat), *key)).collect();
-        // By key among equals: the same recording folds the same keys.
-        order.sort_unstable();
-        let excess = order.len() - limit / 2;
-        let before = folded;
-        for (_, key) in &order[..excess] {
-            let Some(parent) = parent(*key) else { continue };
-            if let Some(stat) = table.remove(key) {
-                merge(table.entry(parent).or_default(), &stat);
-                folded += 1;
-            }
-        }
-        if folded == before {
-            break;
-        }
-    }
-    folded
 }

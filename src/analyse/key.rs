@@ -3,10 +3,14 @@
 //! ```text
 //!   user stack -> none     lock address -> its class at the site     task -> any
 //!   kernel stack -> its site -> its type
+//!
+//!   of CPU samples: user stack -> none     task -> any     kernel stack -> its lock path
 //! ```
 
 use std::hash::{Hash, Hasher};
 
+use super::table::Key;
+use crate::attribute::{Attribution, CpuPath};
 use crate::model::{Context, FunctionId, LockAddr, LockType, StackId, TaskRef};
 
 /// How much is known of the kernel stack.
@@ -27,6 +31,14 @@ pub enum TaskKey {
     Task(TaskRef),
     /// Many.
     Folded,
+}
+
+impl TaskKey {
+    /// The key of a task: of one whose entry in the book of tasks is not kept, that of many.
+    #[inline]
+    pub fn of(task: TaskRef) -> TaskKey {
+        if task.0 < TaskRef::KEPT { TaskKey::Task(task) } else { TaskKey::Folded }
+    }
 }
 
 /// What one cell counts.
@@ -67,7 +79,8 @@ impl Hash for CellKey {
 
 impl CellKey {
     /// The key that this cell merges into when the table is full; `None` for the last one.
-    pub fn parent(self, site: impl Fn(StackId) -> Option<FunctionId>) -> Option<CellKey> {
+    pub fn parent(self, attribution: &Attribution) -> Option<CellKey> {
+        let site = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
         let mut key = self;
         match self {
             CellKey { user, .. } if user != StackId::EMPTY => key.user = StackId::EMPTY,
@@ -78,6 +91,48 @@ impl CellKey {
             }
             CellKey { kernel: StackKey::Site(_), .. } => key.kernel = StackKey::Folded,
             CellKey { context, .. } if context != Context::Task => key.context = Context::Task,
+            _ => return None,
+        }
+        Some(key)
+    }
+}
+
+impl Key for CellKey {
+    fn parent(self, attribution: &Attribution) -> Option<CellKey> {
+        self.parent(attribution)
+    }
+}
+
+/// How much is known of the kernel stack of a CPU sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CpuStackKey {
+    /// The stack itself.
+    Stack(StackId),
+    /// Only on what the time was spent.
+    Path(CpuPath),
+}
+
+/// Key of CPU samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuKey {
+    /// Kernel part.
+    pub kernel: CpuStackKey,
+    /// User part.
+    pub user: StackId,
+    /// Whom the CPU ran.
+    pub task: TaskKey,
+}
+
+impl Key for CpuKey {
+    fn parent(self, attribution: &Attribution) -> Option<CpuKey> {
+        let path = |stack| attribution.known(stack).map_or(CpuPath::Unknown, |f| f.cpu_path());
+        let mut key = self;
+        match self {
+            CpuKey { user, .. } if user != StackId::EMPTY => key.user = StackId::EMPTY,
+            CpuKey { task: TaskKey::Task(_), .. } => key.task = TaskKey::Folded,
+            CpuKey { kernel: CpuStackKey::Stack(stack), .. } => {
+                key.kernel = CpuStackKey::Path(path(stack));
+            }
             _ => return None,
         }
         Some(key)
@@ -101,7 +156,7 @@ mod tests {
             context: Context::Softirq,
         };
         let mut steps = 0;
-        while let Some(parent) = key.parent(|_| Some(FunctionId(7))) {
+        while let Some(parent) = key.parent(&Attribution::default()) {
             key = parent;
             steps += 1;
         }

@@ -1,24 +1,21 @@
-//! The tables: sums and histograms by key, in bounded memory.
+//! What is counted, where: in the sums of the whole recording, and in those of the slices of time that
+//! it lies in.
 //!
-//! One table of waits serves every question: a report groups its cells by site, lock or task. When it
-//! is full, the cells that waited least merge into their parents until half of it is free. Totals,
-//! types and histograms stay exact; how many keys were folded is counted.
+//! In: waits, CPU samples with the facts of their stacks, stretches of lives. Out: [`Sums`]. One table of
+//! waits serves every question: a report groups its cells by site, lock or task.
 
-use hashbrown::HashMap;
-
-use super::blame::{Blame, fold};
-use super::key::{CellKey, StackKey, TaskKey};
-use super::queues::{QueueKey, QueueTable};
-use super::thread_time::{LifePiece, ThreadTimes, UserLockKey};
+use super::key::{CellKey, CpuKey, CpuStackKey, StackKey, TaskKey};
+use super::sums::{Sums, count};
+use super::thread_time::{Accounted, LifePiece, UserLockKey};
 use super::timeline::{Slicing, Timeline};
-use crate::attribute::{Facts, Standing};
+use crate::attribute::{Attribution, Facts, Standing};
 use crate::correlate::{Busy, Sample};
 use crate::model::{
-    Behind, FunctionId, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat, Spun, StackId,
-    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, TaskId, TimeRange, Timestamp,
+    Wait, WaitStat,
 };
 
-/// Cells of the table of waits, and of that of CPU samples.
+/// Cells of a table at the most.
 const CELL_LIMIT: usize = 1 << 16;
 
 /// How finely keys are told apart. Less detail is less memory and time.
@@ -28,9 +25,9 @@ pub struct Detail {
     pub user_stacks: bool,
     /// Keep the stacks of all CPU samples.
     pub cpu_stacks: bool,
-    /// Keep waits by time too, and how it is cut.
+    /// Keep everything by time too, and how it is cut.
     pub slicing: Option<Slicing>,
-    /// Cells at the most.
+    /// Cells of a table at the most.
     pub cells: usize,
 }
 
@@ -55,59 +52,14 @@ impl Default for WaitFilter {
     }
 }
 
-/// Key of CPU samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CpuKey {
-    /// Kernel part; empty when folded.
-    pub kernel: StackId,
-    /// User part.
-    pub user: StackId,
-    /// Whom the CPU ran; `None` when folded.
-    pub task: Option<TaskRef>,
-}
-
-/// What a cell counts, and when.
-#[derive(Debug, Default)]
-struct Cell {
-    stat: WaitStat,
-    /// From the first begin to the last end.
-    seen: Option<TimeRange>,
-}
-
-impl Cell {
-    #[inline]
-    fn see(&mut self, from: Timestamp, to: Timestamp) {
-        let seen = self.seen.get_or_insert(TimeRange { from, to });
-        *seen = TimeRange { from: seen.from.min(from), to: seen.to.max(to) };
-    }
-
-    fn wait(&self) -> Nanos {
-        self.stat.wait()
-    }
-
-    fn merge(&mut self, other: &Cell) {
-        self.stat.merge(&other.stat);
-        if let Some(seen) = other.seen {
-            self.see(seen.from, seen.to);
-        }
-    }
-}
-
-/// Sums by key.
+/// The whole and its slices.
 #[derive(Debug, Default)]
 pub struct Tables {
     pub(super) detail: Detail,
-    pub(super) filter: WaitFilter,
-    waits: HashMap<CellKey, Cell>,
-    cpu: HashMap<CpuKey, Spun>,
-    cpu_total: Spun,
-    pub(super) blame: Blame,
-    queues: QueueTable,
-    thread_times: ThreadTimes,
-    idle: Spun,
-    outside: Spun,
+    filter: WaitFilter,
+    whole: Sums,
     timeline: Option<Timeline>,
-    folded: u64,
+    accounted: Accounted,
     span: Option<(Timestamp, Timestamp)>,
 }
 
@@ -124,121 +76,116 @@ impl Tables {
         &mut self,
         wait: &Wait,
         phases: impl Fn(TimeRange) -> PhaseTimes,
-        site: impl Fn(StackId) -> Option<FunctionId>,
+        attribution: &Attribution,
     ) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait || !is_counted(wait, range) {
-            return;
+        if self.wants(wait) {
+            let of = (cell_key(wait, self.detail), wait);
+            self.count((wait.begin, wait.end), attribution, |sums, range| {
+                sums.add_wait(of, range, &phases);
+            });
         }
-        let key = cell_key(wait, self.detail);
-        let cell = self.waits.entry(key).or_default();
-        cell.see(wait.begin, wait.end);
-        count_into(&mut cell.stat, wait, range, &phases);
-        if let Some(timeline) = &mut self.timeline {
-            let first = self.span.map_or(wait.begin, |(first, _)| first.max(range.from));
-            timeline.advance(first, wait.end.min(range.to), &site);
-            timeline.add_wait(wait, key, range, &phases, &site);
-        }
-        self.make_room(site);
     }
 
     /// Counts whom the parts of a wait that was counted stood behind.
-    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing]) {
-        let range = self.filter.time;
-        if wait.full() < self.filter.min_wait || wait.outcome == Outcome::Uncertain {
-            return;
-        }
-        let mut behind = Behind::default();
-        for part in parts {
-            let inside = TimeRange { from: part.from.max(range.from), to: part.to.min(range.to) };
-            behind.add(part.behind, wait.own_inside(inside));
-        }
-        if behind != Behind::default() {
-            let cell = self.waits.entry(cell_key(wait, self.detail)).or_default();
-            cell.stat.behind.merge(behind);
+    pub fn add_standings(&mut self, wait: &Wait, parts: &[Standing], attribution: &Attribution) {
+        if self.wants(wait) && wait.outcome != Outcome::Uncertain {
+            let of = (cell_key(wait, self.detail), wait);
+            self.count((wait.begin, wait.end), attribution, |sums, range| {
+                sums.add_standings(of, parts, range);
+            });
         }
     }
 
     /// Counts a CPU sample; one that waits for a lock unseen by the tracepoints enters the waits.
-    pub fn add_sample(
-        &mut self,
-        sample: &Sample,
-        facts: &Facts,
-        site: impl Fn(StackId) -> Option<FunctionId>,
-    ) {
-        if !self.filter.time.contains(sample.time) {
-            return;
-        }
+    pub fn add_sample(&mut self, sample: &Sample, facts: &Facts, attribution: &Attribution) {
         let one = Spun { samples: 1, time: sample.weight };
         if sample.idle {
-            return self.idle.merge(one);
+            return self.count_at(sample.time, attribution, |sums| sums.add_idle(one));
         }
-        self.cpu_total.merge(one);
-        if let Some(lock_type) = untraced(sample, facts) {
-            let key = CellKey {
-                lock_type,
-                kernel: StackKey::Stack(sample.kernel_stack),
-                user: if self.detail.user_stacks { sample.user_stack } else { StackId::EMPTY },
-                lock: None,
-                task: TaskKey::Task(sample.task),
-                context: facts.context,
-            };
-            let cell = self.waits.entry(key).or_default();
-            cell.see(sample.time, sample.time);
-            cell.stat.spun.merge(one);
-            if let Some(timeline) = &mut self.timeline {
-                let first = self.span.map_or(sample.time, |(first, _)| first);
-                timeline.advance(first.max(self.filter.time.from), sample.time, &site);
-                timeline.add_spun(sample.time, key, one);
-            }
-            self.make_room(site);
-        }
-        if self.detail.cpu_stacks {
-            self.add_cpu_stack(sample, one);
-        }
-    }
-
-    /// Adds what a queue did until it ran empty.
-    pub fn add_stretch(&mut self, stretch: &Busy) {
-        self.queues.add(stretch, self.filter.time, self.detail.cells);
-    }
-
-    /// What the queue of a lock did.
-    pub fn queue(&self, key: &QueueKey) -> Option<&QueueStat> {
-        self.queues.queues.get(key)
-    }
-
-    /// Counts a stretch of a thread's life.
-    pub fn add_life(&mut self, piece: &LifePiece) {
-        self.thread_times.add(piece, self.filter.time, self.detail.cells);
-    }
-
-    /// Counts a wait for a lock of user space.
-    pub fn add_user_lock(&mut self, key: UserLockKey, from: Timestamp, to: Timestamp) {
-        self.thread_times.add_user_lock(key, (from, to), self.filter.time, self.detail.cells);
-    }
-
-    /// The task ended at `time`.
-    pub fn end_life(&mut self, id: TaskId, time: Timestamp) {
-        self.thread_times.end(id, time, self.filter.time);
-    }
-
-    /// The recording ended at `time`.
-    pub fn end_lives(&mut self, time: Timestamp) {
-        self.thread_times.finish(time, self.filter.time);
-    }
-
-    /// Where the time of the threads went.
-    pub fn thread_times(&self) -> &ThreadTimes {
-        &self.thread_times
+        let spun = untraced(sample, facts).map(|lock_type| CellKey {
+            lock_type,
+            kernel: StackKey::Stack(sample.kernel_stack),
+            user: if self.detail.user_stacks { sample.user_stack } else { StackId::EMPTY },
+            lock: None,
+            task: TaskKey::of(sample.task),
+            context: facts.context,
+        });
+        let cpu = self.detail.cpu_stacks.then_some(CpuKey {
+            kernel: CpuStackKey::Stack(sample.kernel_stack),
+            user: sample.user_stack,
+            task: TaskKey::of(sample.task),
+        });
+        self.count_at(sample.time, attribution, |sums| {
+            sums.add_cpu(cpu, one);
+            spun.into_iter().for_each(|key| sums.add_spun(key, sample));
+        });
     }
 
     /// Counts a CPU sample of a task that is not the target's.
-    pub fn add_outside(&mut self, time: Timestamp, weight: Nanos, idle: bool) {
-        if self.filter.time.contains(time) {
-            let sum = if idle { &mut self.idle } else { &mut self.outside };
-            sum.merge(Spun { samples: 1, time: weight });
+    pub fn add_outside(
+        &mut self,
+        (time, weight): (Timestamp, Nanos),
+        idle: bool,
+        attribution: &Attribution,
+    ) {
+        let one = Spun { samples: 1, time: weight };
+        self.count_at(time, attribution, |sums| match idle {
+            true => sums.add_idle(one),
+            false => sums.add_outside(one),
+        });
+    }
+
+    /// Counts a wait that stood in the queue of its lock.
+    pub fn add_queued(&mut self, wait: &Wait, attribution: &Attribution) {
+        if wait.outcome != Outcome::Uncertain {
+            let time = (wait.begin, wait.end);
+            self.count(time, attribution, |sums, range| sums.add_queued(wait, range));
         }
+    }
+
+    /// Counts what a queue did until it ran empty.
+    pub fn add_stretch(&mut self, stretch: &Busy, attribution: &Attribution) {
+        let time = (stretch.from, stretch.to);
+        self.count(time, attribution, |sums, range| sums.add_stretch(stretch, range));
+    }
+
+    /// Counts a stretch of a thread's life; what passed unrecorded since the one before is a part of its
+    /// own.
+    pub fn add_life(&mut self, piece: &LifePiece, attribution: &Attribution) {
+        let unknown = self.accounted.until(piece);
+        for piece in unknown.iter().chain(Some(piece)) {
+            self.count((piece.from, piece.to), attribution, |sums, range| {
+                sums.add_life(piece, range);
+            });
+        }
+    }
+
+    /// Counts a wait for a lock of user space.
+    pub fn add_user_lock(
+        &mut self,
+        key: UserLockKey,
+        time: (Timestamp, Timestamp),
+        attribution: &Attribution,
+    ) {
+        self.count(time, attribution, |sums, range| sums.add_user_lock(key, time, range));
+    }
+
+    /// The task ended at `time`.
+    pub fn end_life(&mut self, id: TaskId, time: Timestamp, attribution: &Attribution) {
+        if let Some(unknown) = self.accounted.end(id, time) {
+            self.add_unknown(&unknown, attribution);
+        }
+    }
+
+    /// The recording ended at `time`.
+    pub fn end_lives(&mut self, time: Timestamp, attribution: &Attribution) {
+        let unknown = self.accounted.finish(time);
+        unknown.iter().for_each(|piece| self.add_unknown(piece, attribution));
+    }
+
+    fn add_unknown(&mut self, piece: &LifePiece, attribution: &Attribution) {
+        let time = (piece.from, piece.to);
+        self.count(time, attribution, |sums, range| sums.add_life(piece, range));
     }
 
     /// Widens the span of time that the tables speak of.
@@ -271,9 +218,10 @@ impl Tables {
     }
 
     /// Time has come to the last event, also where nobody waited.
-    pub fn advance(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
+    pub fn advance(&mut self, attribution: &Attribution) {
         if let (Some(timeline), Some((first, last))) = (&mut self.timeline, self.span) {
-            timeline.advance(first.max(self.filter.time.from), last, &site);
+            let range = self.filter.time;
+            timeline.advance(first.max(range.from), last.min(range.to), attribution);
         }
     }
 
@@ -284,130 +232,66 @@ impl Tables {
         inside: TimeRange,
         phases: &impl Fn(TimeRange) -> PhaseTimes,
     ) -> Option<(CellKey, WaitStat)> {
-        let range = self.filter.time;
-        let range = TimeRange { from: range.from.max(inside.from), to: range.to.min(inside.to) };
-        if wait.full() < self.filter.min_wait {
+        let range = self.filter.time.both(inside);
+        if !self.wants(wait) {
             return None;
         }
         Some((cell_key(wait, self.detail), count(wait, range, phases)?))
     }
 
-    /// All cells, in no order.
-    pub fn waits(&self) -> impl Iterator<Item = (&CellKey, &WaitStat)> {
-        self.waits.iter().map(|(key, cell)| (key, &cell.stat))
+    /// All that was counted.
+    pub fn whole(&self) -> &Sums {
+        &self.whole
     }
 
-    /// Waits by time, where they are kept so.
+    /// The same by time, where it is kept so.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
     }
 
-    /// From the first begin to the last end of the waits of a cell.
-    pub fn seen(&self, key: &CellKey) -> Option<TimeRange> {
-        self.waits.get(key)?.seen
+    /// The slices that lie in a range of time added up, and which time that is.
+    pub fn part(&self, range: TimeRange, attribution: &Attribution) -> Option<(Sums, TimeRange)> {
+        let (mut sums, range) = self.timeline.as_ref()?.part(range)?;
+        sums.make_room(self.detail.cells, attribution);
+        Some((sums, range))
     }
 
-    /// The cell of a key.
-    pub fn wait(&self, key: &CellKey) -> Option<(&CellKey, &WaitStat)> {
-        self.waits.get_key_value(key).map(|(key, cell)| (key, &cell.stat))
+    #[inline]
+    pub(super) fn wants(&self, wait: &Wait) -> bool {
+        wait.full() >= self.filter.min_wait
     }
 
-    /// CPU samples by stack, in no order.
-    pub fn cpu(&self) -> impl Iterator<Item = (&CpuKey, &Spun)> {
-        self.cpu.iter()
-    }
-
-    /// All CPU samples, the idle tasks' left out.
-    pub fn cpu_total(&self) -> Spun {
-        self.cpu_total
-    }
-
-    /// CPU samples of idle CPUs.
-    pub fn idle(&self) -> Spun {
-        self.idle
-    }
-
-    /// CPU samples of tasks that are not the target's.
-    pub fn outside(&self) -> Spun {
-        self.outside
-    }
-
-    /// Keys that were merged into their parents.
-    pub fn folded(&self) -> u64 {
-        let by_time = self.timeline.as_ref().map_or(0, Timeline::folded);
-        let of_waits = self.folded + self.blame.folded + self.queues.folded;
-        of_waits + self.thread_times.folded() + by_time
-    }
-
-    fn add_cpu_stack(&mut self, sample: &Sample, one: Spun) {
-        let mut key = CpuKey {
-            kernel: sample.kernel_stack,
-            user: sample.user_stack,
-            task: Some(sample.task),
-        };
-        if self.cpu.len() >= self.detail.cells && !self.cpu.contains_key(&key) {
-            self.folded += 1;
-            key = CpuKey { kernel: StackId::EMPTY, user: StackId::EMPTY, task: None };
+    /// Counts what happened between two moments in the whole, and in the slices that it lies in.
+    #[inline]
+    pub(super) fn count(
+        &mut self,
+        (from, to): (Timestamp, Timestamp),
+        attribution: &Attribution,
+        mut count: impl FnMut(&mut Sums, TimeRange),
+    ) {
+        let range = self.filter.time;
+        count(&mut self.whole, range);
+        self.whole.make_room(self.detail.cells, attribution);
+        if let Some(timeline) = &mut self.timeline {
+            let first = self.span.map_or(from, |(first, _)| first).max(range.from);
+            timeline.advance(first, to.min(range.to), attribution);
+            timeline.count((from, to), range, attribution, count);
         }
-        self.cpu.entry(key).or_default().merge(one);
     }
 
-    /// Merges the cells that waited least into their parents while the table is over its limit.
-    fn make_room(&mut self, site: impl Fn(StackId) -> Option<FunctionId>) {
-        if self.waits.len() <= self.detail.cells {
-            return;
-        }
-        let parent = |key: CellKey| key.parent(&site);
-        let limit = self.detail.cells;
-        self.folded += fold(&mut self.waits, limit, parent, Cell::wait, Cell::merge);
-    }
-}
-
-/// Whether a wait counts in a range of time at all.
-#[inline]
-fn is_counted(wait: &Wait, range: TimeRange) -> bool {
-    range.contains(wait.end) || wait.own_inside(range) != Nanos::ZERO
-}
-
-/// What a wait counts in a range of time; `None` for nothing.
-pub(super) fn count(
-    wait: &Wait,
-    range: TimeRange,
-    phases: &impl Fn(TimeRange) -> PhaseTimes,
-) -> Option<WaitStat> {
-    let mut stat = WaitStat::default();
-    is_counted(wait, range).then(|| count_into(&mut stat, wait, range, phases))?;
-    Some(stat)
-}
-
-#[inline]
-fn count_into(
-    stat: &mut WaitStat,
-    wait: &Wait,
-    range: TimeRange,
-    phases: &impl Fn(TimeRange) -> PhaseTimes,
-) {
-    let (ends_inside, own) = (range.contains(wait.end), wait.own_inside(range));
-    match wait.outcome {
-        Outcome::Open => {
-            stat.open_time += own;
-            stat.open += u64::from(ends_inside);
-        }
-        Outcome::Uncertain => {
-            stat.uncertain_time += own;
-            stat.uncertain += u64::from(ends_inside);
-        }
-        outcome => {
-            if ends_inside {
-                stat.ended.add(wait.full());
-                stat.failed += u64::from(outcome == Outcome::Failed);
-                stat.backed_off += u64::from(outcome == Outcome::BackedOff);
+    /// The same of a moment.
+    #[inline]
+    pub(super) fn count_at(
+        &mut self,
+        time: Timestamp,
+        attribution: &Attribution,
+        mut count: impl FnMut(&mut Sums),
+    ) {
+        self.count((time, time), attribution, |sums, range| {
+            if range.contains(time) {
+                count(sums);
             }
-            stat.ended.own += own;
-        }
-    }
-    if wait.outcome != Outcome::Uncertain {
-        stat.phases.merge(&phases(range));
+        });
     }
 }
 
@@ -418,7 +302,7 @@ pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
         lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
-        task: TaskKey::Task(wait.task),
+        task: TaskKey::of(wait.task),
         context: wait.context,
     }
 }

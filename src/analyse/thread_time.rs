@@ -1,9 +1,8 @@
 //! Where the time of the target's threads went, and what they waited for in locks of their own.
 //!
-//! In: what each task did, stretch by stretch, and on what it slept. Out: two bounded tables: time by
-//! task and part, whose parts add up to the lives of the threads as far as they were observed, from the
-//! first stretch of each to its end; and the waits for locks of user space by call site. When one is
-//! full, the keys that count least are merged into their parents.
+//! In: what each task did, stretch by stretch, and on what it slept. Out: time by task and part, whose
+//! parts add up to the lives of the threads as far as they were observed, from the first stretch of each
+//! to its end; and the waits for locks of user space by call site. When a table is full:
 //!
 //! ```text
 //!   user stack -> none     task -> any     function slept in -> any
@@ -11,9 +10,11 @@
 
 use hashbrown::HashMap;
 
-use super::blame::fold;
 use super::key::TaskKey;
-use crate::model::{FunctionId, Nanos, StackId, Stat, TaskId, TaskRef, TimeRange, Timestamp};
+use super::sums::Sums;
+use super::table::{Key, Sum};
+use crate::attribute::Attribution;
+use crate::model::{FunctionId, Nanos, StackId, TaskId, TaskRef, TimeRange, Timestamp};
 
 /// Tasks whose latest stretch is remembered.
 const TASKS_KEPT: usize = 1 << 16;
@@ -87,31 +88,26 @@ impl PartTime {
     }
 }
 
-/// The tables.
-#[derive(Debug, Default)]
-pub struct ThreadTimes {
-    parts: HashMap<ThreadKey, PartTime>,
-    user_locks: HashMap<UserLockKey, Stat>,
-    /// Until when each living task is accounted for, and under which name.
-    accounted: HashMap<TaskId, (Timestamp, TaskRef)>,
-    folded: u64,
+impl Sum for PartTime {
+    fn merge(&mut self, other: &PartTime) {
+        self.merge(other);
+    }
+
+    fn weight(&self) -> Nanos {
+        self.time
+    }
 }
 
-impl ThreadTimes {
-    /// Adds a stretch; what passed unrecorded since the one before is a part of its own.
-    pub(super) fn add(&mut self, piece: &LifePiece, range: TimeRange, limit: usize) {
-        let before = self.accounted.insert(piece.id, (piece.to, piece.task));
-        if let Some((before, _)) = before {
-            self.count_unknown(piece.task, (before, piece.from), range);
+impl Sums {
+    /// Adds a stretch.
+    pub(super) fn add_life(&mut self, piece: &LifePiece, range: TimeRange) {
+        let time = range.clip(piece.from, piece.to);
+        let count = u64::from(range.contains(piece.to));
+        if time == Nanos::ZERO && count == 0 {
+            return;
         }
-        self.count(piece.task, piece.part, (piece.from, piece.to), range);
-        if self.parts.len() > limit {
-            let weight = |sum: &PartTime| sum.time;
-            self.folded += fold(&mut self.parts, limit, ThreadKey::parent, weight, PartTime::merge);
-        }
-        if self.accounted.len() > TASKS_KEPT {
-            self.forget_silent();
-        }
+        let key = ThreadKey { task: TaskKey::of(piece.task), part: piece.part };
+        self.lives.cell(key).merge(&PartTime { count, time });
     }
 
     /// Adds a wait for a lock of user space.
@@ -120,94 +116,67 @@ impl ThreadTimes {
         key: UserLockKey,
         (from, to): (Timestamp, Timestamp),
         range: TimeRange,
-        limit: usize,
     ) {
         let own = range.clip(from, to);
         let ends_inside = range.contains(to);
         if own == Nanos::ZERO && !ends_inside {
             return;
         }
-        let stat = self.user_locks.entry(key).or_default();
+        let stat = self.user_locks.cell(key);
         stat.own += own;
         if ends_inside {
             stat.add(to.since(from));
         }
-        if self.user_locks.len() > limit {
-            let weight = |stat: &Stat| stat.own;
-            self.folded +=
-                fold(&mut self.user_locks, limit, UserLockKey::parent, weight, Stat::merge);
+    }
+}
+
+/// Until when each living task is accounted for, and under which name.
+#[derive(Debug, Default)]
+pub(super) struct Accounted(HashMap<TaskId, (Timestamp, TaskRef)>);
+
+impl Accounted {
+    /// What passed unrecorded between the stretch before and this one.
+    pub(super) fn until(&mut self, piece: &LifePiece) -> Option<LifePiece> {
+        let before = self.0.insert(piece.id, (piece.to, piece.task));
+        if self.0.len() > TASKS_KEPT {
+            self.forget_silent();
         }
+        let (before, _) = before?;
+        unknown(piece.id, (before, piece.task), piece.from)
     }
 
     /// The task ended: who has its number next is another. What passed unrecorded before is part of
     /// its life.
-    pub(super) fn end(&mut self, id: TaskId, time: Timestamp, range: TimeRange) {
-        if let Some((before, task)) = self.accounted.remove(&id) {
-            self.count_unknown(task, (before, time), range);
-        }
+    pub(super) fn end(&mut self, id: TaskId, time: Timestamp) -> Option<LifePiece> {
+        unknown(id, self.0.remove(&id)?, time)
     }
 
     /// The recording ended, and with it what is known of the lives of all.
-    pub(super) fn finish(&mut self, time: Timestamp, range: TimeRange) {
-        for (before, task) in std::mem::take(&mut self.accounted).into_values() {
-            self.count_unknown(task, (before, time), range);
-        }
-    }
-
-    /// Time by task and part, in no order.
-    pub fn parts(&self) -> impl Iterator<Item = (&ThreadKey, &PartTime)> {
-        self.parts.iter()
-    }
-
-    /// Waits for locks of user space, in no order.
-    pub fn user_locks(&self) -> impl Iterator<Item = (&UserLockKey, &Stat)> {
-        self.user_locks.iter()
-    }
-
-    /// Keys that were merged into their parents.
-    pub(super) fn folded(&self) -> u64 {
-        self.folded
-    }
-
-    fn count_unknown(
-        &mut self,
-        task: TaskRef,
-        (from, to): (Timestamp, Timestamp),
-        range: TimeRange,
-    ) {
-        if from < to {
-            self.count(task, ThreadPart::Unknown, (from, to), range);
-        }
-    }
-
-    fn count(
-        &mut self,
-        task: TaskRef,
-        part: ThreadPart,
-        (from, to): (Timestamp, Timestamp),
-        range: TimeRange,
-    ) {
-        let time = range.clip(from, to);
-        let count = u64::from(range.contains(to));
-        if time == Nanos::ZERO && count == 0 {
-            return;
-        }
-        let key = ThreadKey { task: TaskKey::Task(task), part };
-        self.parts.entry(key).or_default().merge(&PartTime { count, time });
+    pub(super) fn finish(&mut self, time: Timestamp) -> Vec<LifePiece> {
+        let lives = std::mem::take(&mut self.0).into_iter();
+        let mut left: Vec<LifePiece> =
+            lives.filter_map(|(id, known)| unknown(id, known, time)).collect();
+        // What is folded meanwhile must not depend on the order of a hash table.
+        left.sort_unstable_by_key(|piece| piece.id);
+        left
     }
 
     /// Forgets the half of the tasks that nothing was heard of for longest: when they are heard of
     /// again, their lives begin anew.
     fn forget_silent(&mut self) {
-        let mut latest: Vec<Timestamp> = self.accounted.values().map(|known| known.0).collect();
+        let mut latest: Vec<Timestamp> = self.0.values().map(|known| known.0).collect();
         let middle = latest.len() / 2;
         let (_, &mut middle, _) = latest.select_nth_unstable(middle);
-        self.accounted.retain(|_, (until, _)| *until > middle);
+        self.0.retain(|_, (until, _)| *until > middle);
     }
 }
 
-impl ThreadKey {
-    fn parent(self) -> Option<ThreadKey> {
+fn unknown(id: TaskId, (from, task): (Timestamp, TaskRef), to: Timestamp) -> Option<LifePiece> {
+    (from < to).then_some(LifePiece { id, task, from, to, part: ThreadPart::Unknown })
+}
+
+impl Key for ThreadKey {
+    fn parent(self, _: &Attribution) -> Option<ThreadKey> {
         match self {
             ThreadKey { task: TaskKey::Task(_), .. } => {
                 Some(ThreadKey { task: TaskKey::Folded, ..self })
@@ -220,8 +189,8 @@ impl ThreadKey {
     }
 }
 
-impl UserLockKey {
-    fn parent(self) -> Option<UserLockKey> {
+impl Key for UserLockKey {
+    fn parent(self, _: &Attribution) -> Option<UserLockKey> {
         match self {
             UserLockKey { user, .. } if user != StackId::EMPTY => {
                 Some(UserLockKey { user: StackId::EMPTY, ..self })
@@ -238,79 +207,85 @@ impl UserLockKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analyse::{Detail, Tables, WaitFilter};
 
-    const ALL: TimeRange = TimeRange::ALL;
+    fn tables(range: TimeRange, cells: usize) -> Tables {
+        let filter = WaitFilter { time: range, ..WaitFilter::default() };
+        Tables::new(Detail { cells, ..Detail::default() }, filter)
+    }
 
-    fn piece(id: i32, from: u64, to: u64, part: ThreadPart) -> LifePiece {
-        LifePiece {
+    fn add(tables: &mut Tables, id: i32, (from, to): (u64, u64), part: ThreadPart) {
+        let piece = LifePiece {
             id: TaskId(id),
             task: TaskRef(id as u32),
             from: Timestamp(from),
             to: Timestamp(to),
             part,
-        }
+        };
+        tables.add_life(&piece, &Attribution::default());
     }
 
-    fn sum(times: &ThreadTimes, part: ThreadPart) -> u64 {
-        times.parts().filter(|(key, _)| key.part == part).map(|(_, sum)| sum.time.0).sum()
+    fn sum(tables: &Tables, part: ThreadPart) -> u64 {
+        let parts = tables.whole().lives();
+        parts.filter(|(key, _)| key.part == part).map(|(_, sum)| sum.time.0).sum()
     }
 
-    fn total(times: &ThreadTimes) -> u64 {
-        times.parts().map(|(_, sum)| sum.time.0).sum()
+    fn total(tables: &Tables) -> u64 {
+        tables.whole().lives().map(|(_, sum)| sum.time.0).sum()
     }
 
     #[test]
     fn what_passed_between_two_stretches_of_a_life_is_unknown() {
-        let mut times = ThreadTimes::default();
-        times.add(&piece(7, 10, 30, ThreadPart::OnCpu), ALL, 100);
-        times.add(&piece(7, 45, 50, ThreadPart::KernelLock), ALL, 100);
-        times.end(TaskId(7), Timestamp(50), ALL);
-        times.add(&piece(7, 80, 90, ThreadPart::OnCpu), ALL, 100);
-        assert_eq!(sum(&times, ThreadPart::Unknown), 15);
-        assert_eq!(total(&times), 40 + 10);
+        let mut tables = tables(TimeRange::ALL, 100);
+        add(&mut tables, 7, (10, 30), ThreadPart::OnCpu);
+        add(&mut tables, 7, (45, 50), ThreadPart::KernelLock);
+        tables.end_life(TaskId(7), Timestamp(50), &Attribution::default());
+        add(&mut tables, 7, (80, 90), ThreadPart::OnCpu);
+        assert_eq!(sum(&tables, ThreadPart::Unknown), 15);
+        assert_eq!(total(&tables), 40 + 10);
     }
 
     #[test]
     fn what_passed_between_the_last_stretch_and_the_end_is_unknown() {
-        let mut times = ThreadTimes::default();
-        let range = TimeRange { from: Timestamp(0), to: Timestamp(100) };
+        let mut tables = tables(TimeRange { from: Timestamp(0), to: Timestamp(100) }, 100);
         for id in [7, 8, 9] {
-            times.add(&piece(id, 10, 30, ThreadPart::OnCpu), range, 100);
+            add(&mut tables, id, (10, 30), ThreadPart::OnCpu);
         }
-        times.end(TaskId(7), Timestamp(30), range);
-        times.end(TaskId(8), Timestamp(34), range);
-        times.finish(Timestamp(120), range);
-        assert_eq!(sum(&times, ThreadPart::Unknown), 4 + 70);
-        assert_eq!(sum(&times, ThreadPart::OnCpu), 60);
+        let attribution = Attribution::default();
+        tables.end_life(TaskId(7), Timestamp(30), &attribution);
+        tables.end_life(TaskId(8), Timestamp(34), &attribution);
+        tables.end_lives(Timestamp(120), &attribution);
+        assert_eq!(sum(&tables, ThreadPart::Unknown), 4 + 70);
+        assert_eq!(sum(&tables, ThreadPart::OnCpu), 60);
     }
 
     #[test]
     fn full_tables_keep_their_sums() {
-        let mut times = ThreadTimes::default();
+        let mut tables = tables(TimeRange::ALL, 16);
         for id in 1..200 {
             let part = ThreadPart::Sleep(Some(FunctionId(id as u32 % 40)));
-            times.add(&piece(id, 0, 10, part), ALL, 16);
-            let user = StackId(id as u32);
+            add(&mut tables, id, (0, 10), part);
             let task = TaskKey::Task(TaskRef(id as u32));
-            let key = UserLockKey { task, entry: None, user };
-            times.add_user_lock(key, (Timestamp(0), Timestamp(5)), ALL, 16);
+            let key = UserLockKey { task, entry: None, user: StackId(id as u32) };
+            let time = (Timestamp(0), Timestamp(5));
+            tables.add_user_lock(key, time, &Attribution::default());
         }
-        assert!(times.parts.len() <= 16 && times.user_locks.len() <= 16);
-        assert!(times.folded() > 300);
-        assert_eq!(total(&times), 199 * 10);
-        let waited: u64 = times.user_locks().map(|(_, stat)| stat.own.0).sum();
-        let count: u64 = times.user_locks().map(|(_, stat)| stat.count).sum();
+        let sums = tables.whole();
+        assert!(sums.widest() <= 16 && sums.folded() > 300);
+        assert_eq!(total(&tables), 199 * 10);
+        let waited: u64 = sums.user_locks().map(|(_, stat)| stat.own.0).sum();
+        let count: u64 = sums.user_locks().map(|(_, stat)| stat.count).sum();
         assert_eq!((waited, count), (199 * 5, 199));
     }
 
     #[test]
     fn a_range_of_time_cuts_stretches_and_neighbouring_ranges_add_up() {
         let of = |from, to| {
-            let mut times = ThreadTimes::default();
             let range = TimeRange { from: Timestamp(from), to: Timestamp(to) };
-            times.add(&piece(7, 10, 30, ThreadPart::OnCpu), range, 100);
-            times.add(&piece(7, 30, 90, ThreadPart::UserLock), range, 100);
-            (sum(&times, ThreadPart::OnCpu), sum(&times, ThreadPart::UserLock))
+            let mut tables = tables(range, 100);
+            add(&mut tables, 7, (10, 30), ThreadPart::OnCpu);
+            add(&mut tables, 7, (30, 90), ThreadPart::UserLock);
+            (sum(&tables, ThreadPart::OnCpu), sum(&tables, ThreadPart::UserLock))
         };
         assert_eq!((of(0, 40), of(40, u64::MAX)), ((20, 10), (0, 50)));
     }

@@ -1,4 +1,4 @@
-//! Waits by time: slices, each a small table of its own, at most [`SLICES`] of them.
+//! Everything that is counted, by time: slices with sums of their own, at most [`SLICES`] of them.
 //!
 //! ```text
 //!   first event                                                    last event
@@ -7,25 +7,21 @@
 //!                shortest together merge
 //! ```
 //!
-//! A slice counts what a report of its range of time counts: times are clipped to it, a wait is counted
-//! in the slice in which it ends. So slices add up, whatever was merged.
+//! A slice counts what a report of its range of time counts. So slices add up to the whole, whatever was
+//! merged. Their tables are narrow: what weighs least in a slice soon gives up its user stack, its lock,
+//! its task.
 
 use std::collections::VecDeque;
 
-use hashbrown::HashMap;
-
-use super::blame::fold;
-use super::key::CellKey;
-use super::tables::count;
-use crate::model::{
-    FunctionId, Nanos, PhaseTimes, Spun, StackId, TimeRange, Timestamp, Wait, WaitStat,
-};
+use super::sums::Sums;
+use crate::attribute::Attribution;
+use crate::model::{Nanos, TimeRange, Timestamp};
 
 /// Slices at the most.
 const SLICES: usize = 256;
 
-/// Cells of a slice at the most.
-const CELLS: usize = 512;
+/// Cells of each table of a slice at the most: as many as fill a hash table of 512.
+const CELLS: usize = 448;
 
 /// How time is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,27 +41,26 @@ impl Slicing {
         Slicing { width: Nanos(1_000_000_000), recent: Nanos(61_000_000_000) };
 }
 
-/// A piece of time and what was waited in it.
+/// A piece of time and what was counted in it.
 #[derive(Clone, Debug)]
 pub struct Slice {
     /// From when to when.
     pub range: TimeRange,
-    /// Cells without user stacks.
-    pub waits: HashMap<CellKey, WaitStat>,
+    /// What was counted.
+    pub sums: Sums,
 }
 
-/// Waits by time.
+/// What is counted, by time.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     slicing: Slicing,
     slices: VecDeque<Slice>,
-    folded: u64,
 }
 
 impl Timeline {
     /// Nothing yet.
     pub fn new(slicing: Slicing) -> Timeline {
-        Timeline { slicing, slices: VecDeque::new(), folded: 0 }
+        Timeline { slicing, slices: VecDeque::new() }
     }
 
     /// From the first event on, without gaps.
@@ -73,84 +68,79 @@ impl Timeline {
         self.slices.iter()
     }
 
-    /// Cells that were merged into their parents.
-    pub fn folded(&self) -> u64 {
-        self.folded
+    /// The last `length`, in whole slices: one that began before is left out, so that what is said
+    /// holds for all of it. `None` before the first event.
+    pub fn last(&self, length: Nanos) -> Option<TimeRange> {
+        let to = self.slices.back()?.range.to;
+        let begins = self.slices.iter().map(|slice| slice.range.from);
+        let from = begins.rev().take_while(|from| to.since(*from) <= length).last();
+        Some(TimeRange { from: from.unwrap_or(to), to })
     }
 
-    /// The slices of the last `length`, added up, and since when that is. A slice that began before
-    /// is left out, so that what is said holds for all of it.
-    pub fn last(&self, length: Nanos) -> (HashMap<CellKey, WaitStat>, Option<TimeRange>) {
-        let mut sum: HashMap<CellKey, WaitStat> = HashMap::new();
-        let Some(to) = self.slices.back().map(|slice| slice.range.to) else { return (sum, None) };
-        let mut range = TimeRange { from: to, to };
-        let wanted = |slice: &&Slice| to.since(slice.range.from) <= length;
-        for slice in self.slices.iter().rev().take_while(wanted) {
-            range.from = slice.range.from;
-            slice.waits.iter().for_each(|(key, stat)| sum.entry(*key).or_default().merge(stat));
+    /// The slices that touch `range` added up, and which time that is.
+    pub fn part(&self, range: TimeRange) -> Option<(Sums, TimeRange)> {
+        let touches = |slice: &&Slice| slice.range.from < range.to && range.from < slice.range.to;
+        let mut sums = Sums::default();
+        let mut all: Option<TimeRange> = None;
+        for slice in self.slices.iter().filter(touches) {
+            sums.merge(&slice.sums);
+            all = Some(TimeRange { from: all.map_or(slice.range, |all| all).from, ..slice.range });
         }
-        (sum, Some(range))
+        Some((sums, all?))
     }
 
     /// Time has come to `now`; it began at `first`.
-    pub fn advance(
-        &mut self,
-        first: Timestamp,
-        now: Timestamp,
-        site: &impl Fn(StackId) -> Option<FunctionId>,
-    ) {
+    #[inline]
+    pub fn advance(&mut self, first: Timestamp, now: Timestamp, attribution: &Attribution) {
+        let end = self.slices.back().map_or(first, |slice| slice.range.to);
+        if end <= now && end != Timestamp(u64::MAX) {
+            self.grow(end, now, attribution);
+        }
+    }
+
+    fn grow(&mut self, mut end: Timestamp, now: Timestamp, attribution: &Attribution) {
         let width = self.slicing.width;
-        let mut end = self.slices.back().map_or(first, |slice| slice.range.to);
         while end <= now && end != Timestamp(u64::MAX) {
             // A long silence is one slice, not thousands that would be merged at once.
             let silence = Nanos(now.since(end).0 / width.0.max(1) * width.0);
             let skip = silence.0 / width.0.max(1) > SLICES as u64;
             let to = if skip { end + silence } else { end + width };
             let range = TimeRange { from: end, to };
-            self.slices.push_back(Slice { range, waits: HashMap::new() });
-            self.make_room(site);
+            self.slices.push_back(Slice { range, sums: Sums::default() });
+            self.make_room(attribution);
             end = to;
         }
     }
 
-    /// Counts a wait in all slices that it lies in, as far as `inside` goes.
-    pub(super) fn add_wait(
+    /// Counts what happened between two moments in all slices that it lies in, as far as `inside` goes.
+    /// What came too late to have a slice of its own is counted in the first.
+    #[inline]
+    pub(super) fn count(
         &mut self,
-        wait: &Wait,
-        key: CellKey,
+        (from, to): (Timestamp, Timestamp),
         inside: TimeRange,
-        phases: &impl Fn(TimeRange) -> PhaseTimes,
-        site: &impl Fn(StackId) -> Option<FunctionId>,
+        attribution: &Attribution,
+        mut count: impl FnMut(&mut Sums, TimeRange),
     ) {
-        let key = CellKey { user: StackId::EMPTY, ..key };
-        let first = self.slices.partition_point(|slice| slice.range.to <= wait.begin);
-        let mut folded = 0;
-        for slice in self.slices.range_mut(first.min(self.slices.len())..) {
-            if slice.range.from > wait.end {
+        let Some(last) = self.slices.len().checked_sub(1) else { return };
+        let mut at = match self.slices[last].range.from <= from {
+            true => last,
+            false => self.slices.partition_point(|slice| slice.range.to <= from).min(last),
+        };
+        while let Some(slice) = self.slices.get_mut(at) {
+            let begin = if at == 0 { Timestamp(0) } else { slice.range.from };
+            if begin > to {
                 break;
             }
-            let from = slice.range.from.max(inside.from);
-            let range = TimeRange { from, to: slice.range.to.min(inside.to) };
-            if let Some(part) = count(wait, range, phases) {
-                slice.waits.entry(key).or_default().merge(&part);
-                folded += make_room_in(&mut slice.waits, site);
-            }
-        }
-        self.folded += folded;
-    }
-
-    /// Counts a sample that waits unseen.
-    pub(super) fn add_spun(&mut self, time: Timestamp, key: CellKey, spun: Spun) {
-        let at = self.slices.partition_point(|slice| slice.range.to <= time);
-        if let Some(slice) = self.slices.get_mut(at) {
-            let key = CellKey { user: StackId::EMPTY, ..key };
-            slice.waits.entry(key).or_default().spun.merge(spun);
+            count(&mut slice.sums, TimeRange { from: begin, ..slice.range }.both(inside));
+            slice.sums.make_room(CELLS, attribution);
+            at += 1;
         }
     }
 
     /// Merges the two neighbours that are shortest together, the oldest of those; recent ones only
     /// when there are no others.
-    fn make_room(&mut self, site: &impl Fn(StackId) -> Option<FunctionId>) {
+    fn make_room(&mut self, attribution: &Attribution) {
         while self.slices.len() > SLICES {
             let last = self.slices.back().map_or(Timestamp(0), |slice| slice.range.to);
             let recent = last - self.slicing.recent;
@@ -162,29 +152,20 @@ impl Timeline {
             let Some(later) = self.slices.remove(at + 1) else { return };
             let earlier = &mut self.slices[at];
             earlier.range.to = later.range.to;
-            for (key, stat) in &later.waits {
-                earlier.waits.entry(*key).or_default().merge(stat);
-            }
-            self.folded += make_room_in(&mut earlier.waits, site);
+            earlier.sums.merge(&later.sums);
+            earlier.sums.make_room(CELLS, attribution);
         }
     }
-}
-
-fn make_room_in(
-    waits: &mut HashMap<CellKey, WaitStat>,
-    site: &impl Fn(StackId) -> Option<FunctionId>,
-) -> u64 {
-    if waits.len() <= CELLS {
-        return 0;
-    }
-    fold(waits, CELLS, |key| key.parent(site), WaitStat::wait, WaitStat::merge)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analyse::{StackKey, TaskKey};
-    use crate::model::{Context, Cpu, LockAddr, LockKind, LockType, Mode, Outcome, TaskRef};
+    use crate::analyse::{CellKey, StackKey, TaskKey};
+    use crate::model::{
+        Context, Cpu, LockAddr, LockKind, LockType, Mode, Outcome, PhaseTimes, StackId, TaskRef,
+        Wait, WaitStat,
+    };
 
     const MS: u64 = 1_000_000;
 
@@ -218,14 +199,16 @@ mod tests {
     }
 
     fn add(timeline: &mut Timeline, wait: &Wait) {
-        timeline.advance(Timestamp(0), wait.end, &|_| None);
-        let phases = |_| PhaseTimes::default();
-        timeline.add_wait(wait, key(wait), TimeRange::ALL, &phases, &|_| None);
+        let attribution = Attribution::default();
+        timeline.advance(Timestamp(0), wait.end, &attribution);
+        timeline.count((wait.begin, wait.end), TimeRange::ALL, &attribution, |sums, range| {
+            sums.add_wait((key(wait), wait), range, &|_| PhaseTimes::default());
+        });
     }
 
     fn sum<'a>(slices: impl Iterator<Item = &'a Slice>) -> WaitStat {
         let mut sum = WaitStat::default();
-        slices.flat_map(|slice| slice.waits.values()).for_each(|stat| sum.merge(stat));
+        slices.flat_map(|slice| slice.sums.waits()).for_each(|(_, stat)| sum.merge(stat));
         sum
     }
 
@@ -240,8 +223,8 @@ mod tests {
         let all = sum(timeline.slices());
         assert_eq!((all.ended.count, all.ended.own), (waits, Nanos(waits * 30 * MS)));
         assert!(timeline.slices().len() <= SLICES);
-        assert!(timeline.slices().all(|slice| slice.waits.len() <= CELLS));
-        assert!(timeline.folded() > 0);
+        assert!(timeline.slices().all(|slice| slice.sums.widest() <= CELLS));
+        assert!(timeline.slices().any(|slice| slice.sums.folded() > 0));
         let recent: Vec<u64> = timeline
             .slices()
             .rev()
@@ -275,10 +258,11 @@ mod tests {
         for n in 0..20 {
             add(&mut timeline, &wait(n * MS, n * MS + 10, 1));
         }
-        let (cells, range) = timeline.last(Nanos(5 * MS));
-        assert_eq!(cells.values().map(|stat| stat.ended.count).sum::<u64>(), 5);
-        let range = range.unwrap();
+        let range = timeline.last(Nanos(5 * MS)).unwrap();
         assert_eq!((range.from, range.to), (Timestamp(15 * MS), Timestamp(20 * MS)));
+        let (sums, all) = timeline.part(range).unwrap();
+        assert_eq!(sums.waits().map(|(_, stat)| stat.ended.count).sum::<u64>(), 5);
+        assert_eq!(all, range);
     }
 
     #[test]

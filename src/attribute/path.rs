@@ -69,6 +69,14 @@ pub enum CpuPath {
 }
 
 impl CpuPath {
+    /// The type of lock whose code it is.
+    pub fn lock_type(self) -> Option<LockType> {
+        match self {
+            CpuPath::Lock(_, lock_type) => Some(lock_type),
+            _ => None,
+        }
+    }
+
     /// The path of a section that ended where this one unlocked: a slow path that would spin or sleep
     /// was under its `wait_lock` instead.
     pub fn under_wait_lock(self) -> CpuPath {

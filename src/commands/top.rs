@@ -16,7 +16,7 @@ use super::tui::live::{self, LiveScreen, Turn};
 use crate::analyse::Detail;
 use crate::cli::args::{TopArgs, TopFormat};
 use crate::cli::messages::Failure;
-use crate::model::Nanos;
+use crate::model::{Nanos, When};
 use crate::render::{Block, JsonLine};
 use crate::report::Report;
 use crate::tui::{Effect, Live, Question};
@@ -83,7 +83,7 @@ fn ask(args: &TopArgs, machine: &Machine, mailbox: &Mailbox) -> Result<Report, F
     let question = Question { query: args.query(), ..Question::default() };
     // An answer that came too late for the question before this one.
     drop(mailbox.take(Duration::ZERO));
-    mailbox.ask(Asked { question, last: None, restart: true });
+    mailbox.ask(Asked { question, when: When::Always, restart: true });
     if let Some(answer) = mailbox.take(PATIENCE) {
         return Ok(answer.snapshot.report);
     }

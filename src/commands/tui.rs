@@ -113,6 +113,7 @@ impl Book<'_> {
             report: pipeline.report(&question.query),
             paths: pipeline.paths(&question.paths),
             slices: pipeline.slices(),
+            begin: pipeline.span().from,
             span: pipeline.span(),
         })
     }

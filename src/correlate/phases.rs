@@ -29,7 +29,7 @@ pub fn phases(
     let mut ran = Ran::default();
     let known = |stretch: Stretch| {
         let range = TimeRange { from: stretch.from, to: stretch.to };
-        let part = wait.own_inside(both(range, inside));
+        let part = wait.own_inside(range.both(inside));
         match stretch.state {
             RunState::Running => ran.add(wait, range, inside),
             RunState::Runnable => phases.runnable += part,
@@ -66,7 +66,7 @@ pub fn holder(
     let mut times = HolderTimes::default();
     let mut known = |stretch: Stretch| {
         let range = TimeRange { from: stretch.from, to: stretch.to };
-        let part = wait.own_inside(both(range, inside));
+        let part = wait.own_inside(range.both(inside));
         match stretch.state {
             RunState::Running => times.running += part,
             RunState::Runnable => times.runnable += part,
@@ -80,7 +80,7 @@ pub fn holder(
     if by.kind == HandOverKind::Release {
         stretches(states, holder, (piece.from, piece.to), &mut known);
     }
-    let whole = both(TimeRange { from: piece.from, to: piece.to }, inside);
+    let whole = TimeRange { from: piece.from, to: piece.to }.both(inside);
     times.unknown = wait.own_inside(whole).saturating_sub(times.known());
     times
 }
@@ -98,8 +98,8 @@ impl Ran {
     fn add(&mut self, wait: &Wait, range: TimeRange, inside: TimeRange) {
         let before = TimeRange { from: Timestamp(0), to: inside.from };
         self.all += wait.own_inside(range);
-        self.before += wait.own_inside(both(range, before));
-        self.inside += wait.own_inside(both(range, inside));
+        self.before += wait.own_inside(range.both(before));
+        self.inside += wait.own_inside(range.both(inside));
     }
 
     /// Spinning inside the range: what was spun until its end without what was spun before.
@@ -117,11 +117,6 @@ fn stretches(
     mut out: impl FnMut(Stretch),
 ) {
     states.into_iter().for_each(|states| states.stretches(task, from, to, &mut out));
-}
-
-fn both(a: TimeRange, b: TimeRange) -> TimeRange {
-    let from = a.from.max(b.from);
-    TimeRange { from, to: a.to.min(b.to).max(from) }
 }
 
 /// `time * part / whole`, rounded down.

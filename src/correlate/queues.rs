@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::wakeups::LockId;
-use crate::model::{Cpu, Mode, Nanos, Outcome, TaskRef, TimeRange, Timestamp, Wait};
+use crate::model::{Cpu, Mode, Outcome, TaskRef, Timestamp, Wait};
 
 /// Waits followed at a time.
 const WAITERS_KEPT: usize = 1 << 16;
@@ -54,10 +54,6 @@ pub struct Busy {
     pub waits: u64,
     /// How often they took it over: readers that follow one another take it together.
     pub hand_overs: u64,
-    /// Waiting of readers, in the range asked for.
-    pub readers: Nanos,
-    /// Waiting of writers.
-    pub writers: Nanos,
     /// The most readers at a time.
     pub most_readers: u64,
     /// The most writers.
@@ -103,27 +99,15 @@ pub struct Queues {
     /// Waits in all queues.
     waiting: usize,
     untracked: u64,
-    range: TimeRange,
 }
 
 impl Default for Queues {
     fn default() -> Queues {
-        Queues {
-            locks: HashMap::new(),
-            locks_limit: LOCKS_KEPT,
-            waiting: 0,
-            untracked: 0,
-            range: TimeRange::ALL,
-        }
+        Queues { locks: HashMap::new(), locks_limit: LOCKS_KEPT, waiting: 0, untracked: 0 }
     }
 }
 
 impl Queues {
-    /// Restricts the waiting that is added up from here on.
-    pub fn set_time(&mut self, range: TimeRange) {
-        self.range = range;
-    }
-
     /// Waits that were not followed, because too many waited at a time.
     pub fn untracked(&self) -> u64 {
         self.untracked
@@ -149,7 +133,7 @@ impl Queues {
         let Some(queue) = self.locks.get_mut(&lock) else { return Left::default() };
         let Some(waiter) = queue.take(wait) else { return Left::default() };
         self.waiting -= 1;
-        queue.count(wait, self.range);
+        queue.count(wait);
         let until = waiter.no_writer_since.unwrap_or(wait.end).clamp(wait.begin, wait.end);
         let stretch = queue.waiters.is_empty().then_some(queue.stretch);
         Left { writer_ahead: Some(until), stretch }
@@ -205,17 +189,13 @@ impl Queue {
     }
 
     /// Adds a wait that left to the stretch.
-    fn count(&mut self, wait: &Wait, range: TimeRange) {
+    fn count(&mut self, wait: &Wait) {
         let mode = wait.lock_type.mode;
         self.stretch.to = self.stretch.to.max(wait.end);
         if wait.outcome == Outcome::Uncertain {
             self.stretch.doubtful = true;
             return;
         }
-        *match mode {
-            Mode::Write => &mut self.stretch.writers,
-            Mode::Read | Mode::Exclusive => &mut self.stretch.readers,
-        } += range.clip(wait.begin, wait.end);
         if wait.outcome == Outcome::Acquired {
             self.stretch.waits += 1;
             let shared = mode == Mode::Read && self.taken == Some(Mode::Read);
@@ -233,8 +213,6 @@ impl Busy {
             to: first.begin,
             waits: 0,
             hand_overs: 0,
-            readers: Nanos::ZERO,
-            writers: Nanos::ZERO,
             most_readers: 0,
             most_writers: 0,
             doubtful: false,
@@ -250,7 +228,7 @@ impl Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Context, LockAddr, LockKind, LockType, StackId};
+    use crate::model::{Context, LockAddr, LockKind, LockType, Nanos, StackId};
 
     const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
 
@@ -313,7 +291,6 @@ mod tests {
         let stretch = end(&mut queues, 3, Mode::Write, (30, 60)).stretch.unwrap();
         assert_eq!((stretch.waits, stretch.hand_overs), (3, 2));
         assert_eq!((stretch.from, stretch.to), (Timestamp(10), Timestamp(60)));
-        assert_eq!((stretch.readers, stretch.writers), (Nanos(30 + 21), Nanos(30)));
         assert_eq!((stretch.most_readers, stretch.most_writers), (2, 1));
         assert!(stretch.is_convoy());
         begin(&mut queues, 1, Mode::Write, 100);

@@ -3,6 +3,11 @@
 //! Raw records name a task by its global pid ([`TaskId`]); sideband records (COMM, FORK, EXIT) use
 //! the pids of the recorder's namespace. Which is which is learnt from samples, which carry both.
 //! Each life of a task under one name, and in one cgroup, is one [`TaskRef`].
+//!
+//! Bounded: the first entries are kept, later ones take turns in as many places. Those are tasks like any
+//! other until others have their place, but no name of theirs is promised to last: tables fold them.
+
+use std::sync::LazyLock;
 
 use hashbrown::{HashMap, HashSet};
 
@@ -11,6 +16,16 @@ use crate::model::{TaskId, TaskRef};
 
 /// Names of ended tasks are kept for late events until this many have gathered.
 const ENDED_LIMIT: usize = 1 << 16;
+
+/// Entries that are kept for good, and as many again that take turns.
+const KEPT: u32 = TaskRef::KEPT;
+
+/// Tasks known at a time, by what events and what sideband records say.
+const KNOWN: usize = 1 << 18;
+
+/// Who had an entry that another has now.
+static FORGOTTEN: LazyLock<TaskInfo> =
+    LazyLock::new(|| TaskInfo { id: TaskId(-1), pid: 0, comm: Box::default(), cgroup: None });
 
 /// A generation that no name has: the entry of such a task is no longer its own.
 const MOVED: u32 = u32::MAX;
@@ -51,6 +66,8 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Tasks {
     entries: Vec<TaskInfo>,
+    /// Entries ever made.
+    entered: u32,
     /// Which of them waited or ran; others only woke somebody.
     acted: Vec<bool>,
     known: HashMap<TaskId, Known>,
@@ -81,7 +98,14 @@ impl Tasks {
 
     /// Everything known of an entry of this book.
     pub fn info(&self, task: TaskRef) -> &TaskInfo {
-        &self.entries[task.0 as usize]
+        let is_there = task.0 < KEPT || self.entered.wrapping_sub(task.0) <= KEPT;
+        let entry = self.entries.get(place(task)).filter(|_| is_there);
+        entry.unwrap_or(&FORGOTTEN)
+    }
+
+    /// Tasks whose names are not kept.
+    pub fn folded(&self) -> u64 {
+        u64::from(self.entered.saturating_sub(KEPT))
     }
 
     /// The name of a process: that of its main thread, as the last record gave it.
@@ -111,7 +135,7 @@ impl Tasks {
     #[inline]
     pub fn refer(&mut self, id: TaskId, pid: i32, tid: i32) -> TaskRef {
         let task = self.mention(id, pid, tid);
-        if let Some(acted) = self.acted.get_mut(task.0 as usize) {
+        if let Some(acted) = self.acted.get_mut(place(task)) {
             *acted = true;
         }
         task
@@ -203,6 +227,11 @@ impl Tasks {
         self.generations += 1;
         let generation = self.generations;
         self.named.insert(tid, Named { pid, comm, in_target, generation, ended: false });
+        if self.named.len() > KNOWN {
+            // Who belongs to the target must stay known.
+            let middle = middle(self.named.values().map(|named| named.generation));
+            self.named.retain(|_, named| named.in_target || named.generation > middle);
+        }
     }
 
     /// The thread id under which sideband records speak of `id`.
@@ -227,7 +256,7 @@ impl Tasks {
     /// Who was spoken of before it did anything has no process until it does.
     #[inline]
     fn learn_process(&mut self, task: TaskRef, pid: i32) {
-        if let Some(info) = self.entries.get_mut(task.0 as usize).filter(|info| info.pid == 0) {
+        if let Some(info) = self.entries.get_mut(place(task)).filter(|info| info.pid == 0) {
             info.pid = pid.max(0);
         }
     }
@@ -240,11 +269,30 @@ impl Tasks {
             comm: named.map(|named| named.comm.clone()).unwrap_or_default(),
             cgroup: self.cgroups.get(&id).copied(),
         };
-        let task = TaskRef(self.entries.len() as u32);
-        self.entries.push(info);
-        self.acted.push(false);
+        let task = TaskRef(self.entered);
+        // Numbers that were used up go on behind those that are kept.
+        self.entered = self.entered.checked_add(1).unwrap_or(KEPT);
+        let place = place(task);
+        if place < self.entries.len() {
+            (self.entries[place], self.acted[place]) = (info, false);
+        } else {
+            self.entries.push(info);
+            self.acted.push(false);
+        }
         self.known.insert(id, Known { tid, task, generation });
+        if self.known.len() > KNOWN {
+            self.forget_old();
+        }
         task
+    }
+
+    /// Forgets the older half of the tasks: one that is heard of again has another entry.
+    fn forget_old(&mut self) {
+        let middle = middle(self.known.values().map(|known| known.task.0));
+        self.known.retain(|_, known| known.task.0 > middle);
+        let known = &self.known;
+        self.cgroups.retain(|id, _| known.contains_key(id));
+        self.by_tid.retain(|_, id| known.contains_key(id));
     }
 
     fn forget_ended(&mut self) {
@@ -255,5 +303,48 @@ impl Tasks {
         self.cgroups.retain(|id, _| known.contains_key(id));
         self.by_tid.retain(|tid, _| named.contains_key(tid));
         self.ended = 0;
+    }
+}
+
+/// Where the entry of a task is.
+fn place(task: TaskRef) -> usize {
+    let turn = task.0.checked_sub(KEPT).map(|later| KEPT + later % KEPT);
+    turn.unwrap_or(task.0) as usize
+}
+
+/// A number that half of them are below or equal to.
+fn middle(numbers: impl Iterator<Item = u32>) -> u32 {
+    let mut numbers: Vec<u32> = numbers.collect();
+    let at = numbers.len() / 2;
+    numbers.select_nth_unstable(at).1.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_beyond_those_that_are_kept_take_turns() {
+        let mut tasks = Tasks::default();
+        let many = 3 * KEPT as i32;
+        let refs: Vec<TaskRef> = (1..=many).map(|id| tasks.refer(TaskId(id), id, id)).collect();
+        assert_eq!(tasks.len(), 2 * KEPT as usize);
+        assert_eq!(tasks.folded(), u64::from(2 * KEPT));
+        let id = |at: u32| tasks.info(refs[at as usize]).id.0;
+        assert_eq!((id(0), id(KEPT - 1)), (1, KEPT as i32));
+        // Another has its place: nobody is taken for somebody else.
+        assert_eq!((id(KEPT), id(2 * KEPT - 1)), (-1, -1));
+        assert_eq!((id(2 * KEPT), id(3 * KEPT - 1)), (2 * KEPT as i32 + 1, many));
+        assert!(tasks.known.len() <= KNOWN);
+    }
+
+    #[test]
+    fn names_of_the_target_stay_known_among_too_many() {
+        let mut tasks = Tasks::following(&[7]);
+        tasks.comm(7, 7, b"target");
+        let others = 1000..1000 + 2 * KNOWN as i32;
+        others.for_each(|tid| tasks.comm(tid, tid, b"other"));
+        assert!(tasks.named.len() <= KNOWN && tasks.in_target(TaskId(7), 7, 7));
+        assert_eq!(tasks.process_name(7), Some("target"));
     }
 }

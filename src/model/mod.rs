@@ -20,7 +20,9 @@ pub use frame::{FunctionId, ObjectId, StackId, UserFrame};
 pub use histogram::Histogram;
 pub use lock::{LockAddr, LockFlags, LockKind, LockType, LockTypePattern, Mode};
 pub use phases::{HolderTimes, PhaseTimes};
-pub use query::{Filter, GroupBy, Order, PathQuery, Query, SortKey, TimeRange, TreeQuery, Weighed};
+pub use query::{
+    Filter, GroupBy, Order, PathQuery, Query, SortKey, TimeRange, TreeQuery, Weighed, When,
+};
 pub use releaser::{HandOverKind, Uncharged};
 pub use sleep::SleepOn;
 pub use stat::{Spun, Stat, WaitStat};

@@ -62,11 +62,30 @@ impl TimeRange {
         self.from <= at && (at < self.to || self.to == Timestamp(u64::MAX))
     }
 
+    /// What lies in this range and in another.
+    #[inline]
+    pub fn both(self, other: TimeRange) -> TimeRange {
+        let from = self.from.max(other.from);
+        TimeRange { from, to: self.to.min(other.to).max(from) }
+    }
+
     /// How much of `begin..end` lies inside.
     #[inline]
     pub fn clip(self, begin: Timestamp, end: Timestamp) -> Nanos {
         end.min(self.to).since(begin.max(self.from))
     }
+}
+
+/// A part of the time of a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// All of it.
+    #[default]
+    Always,
+    /// The last so much.
+    Last(Nanos),
+    /// From one moment to another, in time since the first event.
+    Between(Nanos, Nanos),
 }
 
 /// Which waits count. An empty list lets everything through; several entries are alternatives.

@@ -19,6 +19,11 @@ impl TaskId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskRef(pub u32);
 
+impl TaskRef {
+    /// Entries below it stay what they are; those above take turns in as many places.
+    pub const KEPT: u32 = 1 << 17;
+}
+
 /// A CPU by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cpu(pub u32);

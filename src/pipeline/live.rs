@@ -1,39 +1,72 @@
-//! The answer while a recording runs: as if it had ended with the last event, or of its last seconds.
+//! The answer while a recording runs: as if it had ended with the last event, or of a part of its time.
 //!
-//! In: a question, and a length of time. Out: a report in which waits that last are open, as long as
-//! they have come to be.
+//! ```text
+//!   books, tables ──now──> slices of a part added up, waits that last ──report_at, paths_at──> answers
+//! ```
+//!
+//! In: a part of the time, and questions. Out: reports in which waits that last are open, as long as they
+//! have come to be.
 
 use hashbrown::HashMap;
 
 use super::Pipeline;
-use crate::analyse::CellKey;
+use crate::analyse::{CellKey, Sums};
 use crate::correlate::{Observation, phases};
-use crate::model::{Nanos, Outcome, Query, TimeRange, Wait, WaitStat};
-use crate::report::{self, Report};
+use crate::model::{Outcome, PathQuery, Query, TimeRange, Wait, WaitStat, When};
+use crate::report::{self, Paths, Report};
+
+/// What there is to say at a moment of a recording that runs.
+#[derive(Debug)]
+pub struct Now {
+    /// Slices added up; `None` where it is about all of the time.
+    pub(super) sums: Option<Sums>,
+    /// All waits, with those that last.
+    pub(super) waits: HashMap<CellKey, WaitStat>,
+    /// The time that it is about, where that is not all: whole slices.
+    pub range: Option<TimeRange>,
+}
 
 impl Pipeline {
-    /// The answer to `query` as of the last event; with `last`, of the slices of time that lie in the
-    /// last so much of it. Gives the time that it speaks of where that is not all of it.
-    ///
-    /// Releasers, thread time and CPU time are always those of all the time.
-    pub fn now(&mut self, query: &Query, last: Option<Nanos>) -> (Report, Option<TimeRange>) {
+    /// What there is to say as of the last event. Of a part of the time only where time is kept apart.
+    pub fn now(&mut self, when: When) -> Now {
         let lasting = self.lasting();
-        self.advance();
-        let tables = &self.stages.tables;
-        let (mut waits, range) = match (last, tables.timeline()) {
-            (Some(length), Some(timeline)) => timeline.last(length),
-            _ => (tables.waits().map(|(key, stat)| (*key, stat.clone())).collect(), None),
-        };
+        self.stages.tables.advance(&self.stages.attribution);
+        let stages = &self.stages;
+        let tables = &stages.tables;
+        let part = self.range(when).and_then(|range| tables.part(range, &stages.attribution));
+        let (sums, range) = part.unzip();
+        let waits = sums.as_ref().unwrap_or(tables.whole()).waits();
+        let mut waits = waits.map(|(key, stat)| (*key, stat.clone())).collect();
         for wait in &lasting {
             self.add_lasting(wait, range.unwrap_or(TimeRange::ALL), &mut waits);
         }
-        (report::build(&self.sources(Some(&waits)), query), range)
+        Now { sums, waits, range }
+    }
+
+    /// The answer to `query`.
+    pub fn report_at(&self, now: &Now, query: &Query) -> Report {
+        report::build(&self.sources(Some(now)), query)
+    }
+
+    /// On which lock paths CPU time went.
+    pub fn paths_at(&self, now: &Now, query: &PathQuery) -> Paths {
+        report::paths(&self.sources(Some(now)), query)
     }
 
     /// Forgets what was counted; goes on counting.
     pub fn restart(&mut self) {
         if let Some((_, last)) = self.stages.tables.span() {
             self.stages.tables.restart(last);
+        }
+    }
+
+    /// As a range of time; `None` for all of it.
+    fn range(&self, when: When) -> Option<TimeRange> {
+        let first = self.span().from;
+        match when {
+            When::Always => None,
+            When::Last(length) => self.stages.tables.timeline()?.last(length),
+            When::Between(from, to) => Some(TimeRange { from: first + from, to: first + to }),
         }
     }
 
@@ -50,13 +83,6 @@ impl Pipeline {
             stages.attribution.facts(wait.kernel_stack, &stages.kernel, &stages.stacks);
         }
         lasting
-    }
-
-    /// Time goes on where nobody waits, too.
-    fn advance(&mut self) {
-        let stages = &mut self.stages;
-        let attribution = &stages.attribution;
-        stages.tables.advance(|stack| attribution.known(stack).and_then(|facts| facts.site.caller));
     }
 
     fn add_lasting(&self, wait: &Wait, inside: TimeRange, waits: &mut HashMap<CellKey, WaitStat>) {

@@ -189,7 +189,7 @@ impl Stages {
     /// The end of a task's life.
     pub(super) fn life_ends(&mut self, task: TaskId, at: Moment) {
         self.hear(|states, over| states.exit(task, at, &mut |s| over.push(s)));
-        self.tables.end_life(task, at.time);
+        self.tables.end_life(task, at.time, &self.attribution);
         self.lives.iter_mut().for_each(|lives| lives.forget(task));
         let Observers { sleeps, mut sink, .. } = self.observers();
         if let Some(sleeps) = sleeps {
@@ -201,7 +201,7 @@ impl Stages {
     pub(super) fn lives_end(&mut self) {
         let Some((_, last)) = self.tables.span() else { return };
         self.hear(|states, over| states.finish(last, &mut |s| over.push(s)));
-        self.tables.end_lives(last);
+        self.tables.end_lives(last, &self.attribution);
         let Observers { sleeps, mut sink, .. } = self.observers();
         if let Some(sleeps) = sleeps {
             sleeps.finish(&mut |o| sink.take(o));
@@ -224,7 +224,7 @@ impl Stages {
         let departure = self.lives.as_ref().and_then(|lives| lives.departure(stretch));
         let part = self.part(stretch, task, departure);
         let Stretch { task: id, from, to, .. } = *stretch;
-        self.tables.add_life(&LifePiece { id, task, from, to, part });
+        self.tables.add_life(&LifePiece { id, task, from, to, part }, &self.attribution);
         let lock = departure.and_then(|departure| departure.lock(stretch));
         let Observers { sleeps, mut sink, .. } = self.observers();
         if let Some(sleeps) = sleeps {
@@ -249,8 +249,9 @@ impl Stages {
             SleepOn::Lock(_) => ThreadPart::KernelLock,
             SleepOn::Futex(entry) => {
                 let user = departure.map_or(StackId::EMPTY, |departure| departure.user);
-                let key = UserLockKey { task: TaskKey::Task(task), entry, user };
-                self.tables.add_user_lock(key, stretch.from, stretch.to);
+                let key = UserLockKey { task: TaskKey::of(task), entry, user };
+                let time = (stretch.from, stretch.to);
+                self.tables.add_user_lock(key, time, &self.attribution);
                 ThreadPart::UserLock
             }
             SleepOn::Other(function) => ThreadPart::Sleep(Some(function)),

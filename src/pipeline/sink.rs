@@ -34,9 +34,8 @@ impl Sink<'_> {
             Observation::Sample(sample) => {
                 let Sink { kernel, stacks, attribution, tables, .. } = self;
                 attribution.facts(sample.kernel_stack, kernel, stacks);
-                let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
                 if let Some(facts) = attribution.known(sample.kernel_stack) {
-                    tables.add_sample(&sample, facts, known);
+                    tables.add_sample(&sample, facts, attribution);
                 }
             }
         }
@@ -45,14 +44,16 @@ impl Sink<'_> {
     fn take_wait(&mut self, wait: &Wait) {
         let Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables } = self;
         attribution.facts(wait.kernel_stack, kernel, stacks);
-        let known = |stack| attribution.known(stack).and_then(|facts| facts.site.caller);
         let waiter = tasks.info(wait.task).id;
-        tables.add_wait(wait, |inside| phases(*states, (wait, waiter), inside), known);
+        tables.add_wait(wait, |inside| phases(*states, (wait, waiter), inside), attribution);
         let wait = match wait.lock_type.mode {
             Mode::Exclusive => *wait,
             Mode::Read | Mode::Write => {
                 let left = queues.end(wait);
-                left.stretch.iter().for_each(|busy| tables.add_stretch(busy));
+                if left.writer_ahead.is_some() {
+                    tables.add_queued(wait, attribution);
+                }
+                left.stretch.iter().for_each(|busy| tables.add_stretch(busy, attribution));
                 Wait { writer_ahead: left.writer_ahead, ..*wait }
             }
         };
@@ -100,7 +101,8 @@ impl Counter<'_> {
             Charge::Hold(hold) => tables.add_hold(&hold, attribution),
             Charge::Whole(wait, _) if wait.lock_type.mode == Mode::Exclusive => {}
             Charge::Whole(wait, pieces) => {
-                tables.add_standings(wait, &standings(wait, pieces, attribution));
+                let parts = standings(wait, pieces, attribution);
+                tables.add_standings(wait, &parts, attribution);
             }
         }
     }

@@ -177,7 +177,8 @@ impl Stages {
         let idle = self.tasks.id_of(at.tid) == Some(TaskId::IDLE);
         if !self.tasks.in_target(TaskId(at.tid), at.pid, at.tid) {
             self.note_skid(series, at.time, Interrupted::Other);
-            return self.tables.add_outside(at.time, sample.weight, idle);
+            let of = (at.time, sample.weight);
+            return self.tables.add_outside(of, idle, &self.attribution);
         }
         self.cpu_samples += 1;
         let stack = self.stack_of(at.pid, sample.chain);
@@ -336,7 +337,6 @@ impl Stages {
             let to = if to.0 == u64::MAX { Timestamp(u64::MAX) } else { time + to };
             let range = TimeRange { from: time + from, to };
             self.tables.set_time(range);
-            self.queues.set_time(range);
         }
         self.tables.see(time);
     }

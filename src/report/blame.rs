@@ -75,7 +75,7 @@ pub(super) fn passing<'a>(
     names: &'a Namer,
     filter: &'a Filter,
 ) -> impl Iterator<Item = (&'a BlameKey, Cell<'a>)> {
-    let cells = sources.tables.pieces();
+    let cells = sources.sums.pieces();
     let cells = cells.map(|(key, stat)| (key, cell(sources, names, &key.waiter, stat)));
     cells.filter(|(_, cell)| passes(cell, filter))
 }
@@ -85,7 +85,7 @@ type Sleeps = HashMap<HoldKey, Vec<(StackKey, Nanos)>>;
 
 fn sleeps_by_hold(sources: &Sources<'_>) -> Sleeps {
     let mut sleeps = Sleeps::new();
-    for (key, time) in sources.tables.holder_sleeps() {
+    for (key, time) in sources.sums.holder_sleeps() {
         sleeps.entry(key.hold).or_default().push((key.stack, *time));
     }
     sleeps
@@ -93,13 +93,13 @@ fn sleeps_by_hold(sources: &Sources<'_>) -> Sleeps {
 
 fn row(sources: &Sources<'_>, sleeps: &Sleeps, key: RowKey, group: Group) -> Row {
     let mut holds = Stat::default();
-    group.holds.iter().filter_map(|key| sources.tables.hold(key)).for_each(|h| holds.merge(h));
+    group.holds.iter().filter_map(|key| sources.sums.hold(key)).for_each(|h| holds.merge(h));
     let splits = group.splits.into_iter();
     Row {
         hold: (holds.count > 0).then_some(holds),
         queue: None,
         holder_slept: slept(sources, sleeps, &group.holds),
-        splits: splits.map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect(),
+        splits: splits.map(|(lock_type, stat)| Split::new(lock_type, stat)).collect(),
         stat: group.stat,
         stacks: Vec::new(),
         tasks: Vec::new(),
@@ -144,16 +144,15 @@ fn slept_in(sources: &Sources<'_>, stack: StackKey) -> String {
 /// waits are found under the parent that they were merged into; pieces that were folded further than
 /// their waits belong to no cell any more.
 pub(super) fn holders<'a>(sources: &Sources<'a>) -> HashMap<&'a CellKey, HolderTimes> {
-    let site = |stack| sources.attribution.known(stack).and_then(|facts| facts.site.caller);
     let mut holders: HashMap<&CellKey, HolderTimes> = HashMap::new();
-    for (key, stat) in sources.tables.pieces() {
+    for (key, stat) in sources.sums.pieces() {
         let mut waiter = Some(key.waiter);
         while let Some(key) = waiter {
-            if let Some((cell, _)) = sources.tables.wait(&key) {
+            if let Some((cell, _)) = sources.sums.wait(&key) {
                 holders.entry(cell).or_default().merge(&stat.holder);
                 break;
             }
-            waiter = key.parent(site);
+            waiter = key.parent(sources.attribution);
         }
     }
     holders

@@ -10,6 +10,7 @@ use super::blame;
 use super::blame_stacks::blame_stacks;
 use super::chains::{WaitChains, wait_chains};
 use super::cpu_stacks::cpu_stacks;
+use super::history::add_histories;
 use super::lock_row::{Owners, add_holds, one_name_a_lock};
 use super::namer::Namer;
 use super::quality::{self, Named};
@@ -18,7 +19,7 @@ use super::report::{
     LockName, NameEvidence, Report, Row, RowKey, SEVERAL, Split, StackShare, TaskName,
 };
 use super::sources::Sources;
-use super::{history, thread_time, unnamed_kind, user_locks};
+use super::{thread_time, unnamed_kind, user_locks};
 use crate::analyse::{CellKey, StackKey, TaskKey};
 use crate::attribute::{Facts, Site};
 use crate::kernel::Kernel;
@@ -245,12 +246,12 @@ fn rows(sources: &Sources<'_>, names: &Namer, cells: &[Cell<'_>], query: &Query)
     for cell in cells {
         groups.entry(row_key(sources, cell, &owners, query.by)).or_default().push(cell);
     }
-    let histories = history::histories(sources.tables.timeline(), &groups);
-    let row = |(key, cells): (RowKey, Vec<&Cell<'_>>)| {
-        let history = histories.get(&key).cloned().unwrap_or_default();
-        Row { history, ..row(sources, key, &cells, query.stacks) }
+    let row = |(key, cells): (&RowKey, &Vec<&Cell<'_>>)| {
+        (key.clone(), row(sources, key.clone(), cells, query.stacks))
     };
-    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
+    let mut rows: Vec<(RowKey, Row)> = groups.iter().map(row).collect();
+    add_histories(sources.tables.timeline(), &groups, &mut rows);
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
     add_holds(sources, names, query.by, &mut rows);
     rows
 }
@@ -291,8 +292,7 @@ fn row(sources: &Sources<'_>, mut key: RowKey, cells: &[&Cell<'_>], with_stacks:
         cell.add_to(&mut stat);
         cell.add_to(splits.entry(cell.key.lock_type).or_default());
     }
-    let splits =
-        splits.into_iter().map(|(lock_type, stat)| Split { lock_type, stat, hold: None }).collect();
+    let splits = splits.into_iter().map(|(lock_type, stat)| Split::new(lock_type, stat)).collect();
     let stacks = if with_stacks { stacks(sources, cells) } else { Vec::new() };
     let tasks = if with_stacks { tasks(cells) } else { Vec::new() };
     // A lock has one queue: divided among the sites that wait in it, it would add up to nothing.

@@ -90,7 +90,7 @@ pub(super) fn wait_chains(sources: &Sources<'_>, names: &Namer, query: &Query) -
     let mut via: BTreeMap<RowKey, Nanos> = BTreeMap::new();
     let mut moved: BTreeMap<(ChargedName, ChargedName), Nanos> = BTreeMap::new();
     let none = WaitStat::default();
-    for (key, stat) in sources.tables.through() {
+    for (key, stat) in sources.sums.through() {
         let waiter = cell(sources, names, &key.waiter, &none);
         if !passes(&waiter, &query.filter) {
             continue;
@@ -105,7 +105,7 @@ pub(super) fn wait_chains(sources: &Sources<'_>, names: &Namer, query: &Query) -
         rows.entry((waited_for(&waiter), words)).or_default().merge(stat);
     }
     let roots = roots(charged_time(sources, names, query), moved);
-    WaitChains { rows: sorted_rows(rows), via, roots, cut: sources.tables.cut() }
+    WaitChains { rows: sorted_rows(rows), via, roots, cut: sources.sums.cut() }
 }
 
 /// What each releaser is charged with.
@@ -146,7 +146,7 @@ fn links_of<'a>(sources: &Sources<'a>, chain: ChainId) -> Vec<&'a Link> {
 
 fn key_of(link: &Link) -> ReleaserKey {
     let by = link.by;
-    ReleaserKey { task: TaskKey::Task(by.task), stack: StackKey::Stack(by.stack), kind: by.kind }
+    ReleaserKey { task: TaskKey::of(by.task), stack: StackKey::Stack(by.stack), kind: by.kind }
 }
 
 fn link(sources: &Sources<'_>, names: &Namer, link: &Link) -> ChainLink {
@@ -165,7 +165,7 @@ fn waiter_of(waited: Waited, link: &Link) -> CellKey {
         kernel: StackKey::Stack(waited.stack),
         user: StackId::EMPTY,
         lock: Some(waited.lock),
-        task: TaskKey::Task(link.by.task),
+        task: TaskKey::of(link.by.task),
         context: Context::Task,
     }
 }

@@ -7,25 +7,35 @@ use std::collections::BTreeMap;
 use super::CpuStack;
 use super::build::{kernel_frames, user_frames};
 use super::sources::Sources;
-use crate::analyse::{CpuKey, StackKey};
-use crate::model::{Filter, LockType, Spun};
+use crate::analyse::{CpuKey, CpuStackKey, StackKey, TaskKey};
+use crate::model::{Filter, LockType, Spun, StackId};
 
 /// CPU time by stack, as far as it passes the filter.
 pub(super) fn cpu_stacks(sources: &Sources<'_>, filter: &Filter) -> Vec<CpuStack> {
     let stack = |(key, spun): (&CpuKey, &Spun)| {
-        let task = key.task.map(|task| sources.tasks.info(task));
-        let path = sources.attribution.known(key.kernel).and_then(|facts| facts.path);
+        let (lock_type, kernel) = match key.kernel {
+            CpuStackKey::Stack(stack) => (lock_type(sources, stack), StackKey::Stack(stack)),
+            CpuStackKey::Path(path) => (path.lock_type(), StackKey::Folded),
+        };
+        let comm = match key.task {
+            TaskKey::Task(task) => sources.tasks.info(task).comm.to_string(),
+            TaskKey::Folded => "[many tasks]".into(),
+        };
         CpuStack {
-            lock_type: path.map(|path| path.lock_type),
-            kernel: kernel_frames(sources, StackKey::Stack(key.kernel)),
+            lock_type,
+            kernel: kernel_frames(sources, kernel),
             user: user_frames(sources, key.user),
-            comm: task.map_or("[many tasks]".into(), |task| task.comm.to_string()),
+            comm,
             samples: spun.samples,
             time: spun.time,
         }
     };
     let wanted = |stack: &CpuStack| filter.comm.is_empty() || filter.comm.contains(&stack.comm);
-    by_words(sources.tables.cpu().map(stack).filter(wanted))
+    by_words(sources.sums.cpu().map(stack).filter(wanted))
+}
+
+fn lock_type(sources: &Sources<'_>, stack: StackId) -> Option<LockType> {
+    Some(sources.attribution.known(stack)?.path?.lock_type)
 }
 
 /// Comm, kernel and user frames, lock type.

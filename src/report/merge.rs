@@ -106,8 +106,7 @@ impl Row {
         merge_slept(&mut self.holder_slept, &other.holder_slept);
         merge_by(&mut self.tasks, &other.tasks, |(task, _)| task.clone(), |a, b| a.1 += b.1);
         self.tasks.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
-        // Times of two recordings have nothing to do with each other.
-        self.history.clear();
+        self.forget_when();
     }
 }
 

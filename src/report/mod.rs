@@ -12,6 +12,7 @@ mod chains;
 mod cpu_stacks;
 mod findings;
 mod history;
+mod path_history;
 mod lock_life;
 mod lock_name;
 mod lock_row;

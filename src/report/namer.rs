@@ -73,6 +73,6 @@ fn evidence<'a>(sources: &Sources<'a>, claims: &RefCell<Claims>, key: &CellKey) 
         caller: caller(sources, key),
         claim,
         pid,
-        seen: sources.tables.seen(key),
+        seen: sources.sums.seen(key),
     }
 }

@@ -8,12 +8,15 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use hashbrown::HashMap;
+
 use super::build::cgroup_of;
+use super::path_history::{self, histories};
 use super::quality::{self, Named};
 use super::report::Header;
 use super::sources::Sources;
 use super::trust::Trust;
-use crate::analyse::{CpuKey, TaskKey};
+use crate::analyse::{CpuKey, CpuStackKey, TaskKey};
 use crate::attribute::{Correction, CpuPath, Facts, PathRole, Point};
 use crate::kernel::{Kernel, LockFunction};
 use crate::model::{Filter, Nanos, PathQuery, Spun};
@@ -108,6 +111,8 @@ pub struct PathRow {
     pub spun: Spun,
     /// By function and caller, largest first.
     pub parts: Vec<PathPart>,
+    /// By slice of time; empty where CPU time was not kept by time.
+    pub history: Vec<Nanos>,
 }
 
 /// The CPU time of a path in one function for one caller.
@@ -124,26 +129,33 @@ pub struct PathPart {
 
 /// On which lock paths CPU time went.
 pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
-    let tables = sources.tables;
+    let counted = sources.sums;
     let correction = match sources.skid {
         Some(skid) if !query.raw => Some(skid.correction()),
         _ => None,
     };
     let mut sums = Sums { correction, ..Sums::default() };
-    let wanted = tables.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter));
+    let wanted = counted.cpu().filter(|(key, _)| is_wanted(sources, key, &query.filter));
     let mut wanted: Vec<(&CpuKey, &Spun)> = wanted.collect();
     // What is left of a sample that cannot be split goes to the next one: in one order.
     wanted.sort_unstable_by_key(|(key, _)| **key);
     wanted.into_iter().for_each(|(key, spun)| sums.add(sources, key, *spun));
-    let mut all = tables.cpu_total();
-    all.merge(tables.outside());
+    let mut all = counted.cpu_total();
+    all.merge(counted.outside());
+    let divide = |stack| {
+        let facts = sources.attribution.known(stack);
+        let divided =
+            facts.map(|facts| sums.divide(sources.kernel, sources.stacks.kernel(stack), facts));
+        divided.map_or((CpuPath::Unknown, None), |divided| divided.paths())
+    };
+    let mut histories = histories(sources, &query.filter, divide);
     Paths {
         header: quality::header(sources),
         machine: (all.samples > sums.total.samples).then_some(all),
         total: sums.total,
-        idle: tables.idle(),
+        idle: counted.idle(),
         skid: skid(sources.kernel, sums.correction.as_ref(), sums.moved),
-        rows: rows(sums.paths),
+        rows: rows(sums.paths, &mut histories),
         top: query.top,
         irq_off_measurable: UNLOCKS.iter().any(|name| sources.kernel.has_function(name)),
         unclassified: largest_first(sums.unclassified),
@@ -155,7 +167,7 @@ pub fn paths(sources: &Sources<'_>, query: &PathQuery) -> Paths {
 /// Whether a CPU sample is of a task that the filter asks for.
 pub(super) fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) -> bool {
     let any = filter.comm.is_empty() && filter.pid.is_empty() && filter.tid.is_empty();
-    let Some(task) = key.task else { return any && filter.cgroup.is_empty() };
+    let TaskKey::Task(task) = key.task else { return any && filter.cgroup.is_empty() };
     let cgroup = || cgroup_of(sources, TaskKey::Task(task));
     let in_cgroup = filter.cgroup.is_empty() || filter.takes_cgroup(&cgroup());
     let task = sources.tasks.info(task);
@@ -167,6 +179,18 @@ pub(super) fn is_wanted(sources: &Sources<'_>, key: &CpuKey, filter: &Filter) ->
 
 /// Function and caller.
 type Place = (String, Option<String>);
+
+/// Where the time of a stack went: a share of it not where it was sampled.
+struct Divided {
+    own: (CpuPath, Place),
+    behind: Option<((CpuPath, Place), f64)>,
+}
+
+impl Divided {
+    fn paths(&self) -> path_history::Divided {
+        (self.own.0, self.behind.as_ref().map(|((path, _), share)| (*path, *share)))
+    }
+}
 
 /// Sums on their way to rows.
 #[derive(Default)]
@@ -185,15 +209,15 @@ struct Sums {
 impl Sums {
     fn add(&mut self, sources: &Sources<'_>, key: &CpuKey, spun: Spun) {
         self.total.merge(spun);
-        let frames = sources.stacks.kernel(key.kernel);
-        let facts = sources.attribution.known(key.kernel);
-        match facts {
-            Some(facts) if key.task.is_some() => {
-                self.add_stack(sources.kernel, frames, facts, spun)
+        let stack = match key.kernel {
+            CpuStackKey::Stack(stack) => stack,
+            CpuStackKey::Path(path) => {
+                return self.put(path, ("[not kept apart]".into(), None), spun);
             }
-            _ => self.put(CpuPath::Unknown, ("[not kept apart]".into(), None), spun),
-        }
-        if let Some(function) = facts.and_then(|facts| facts.unclassified) {
+        };
+        let Some(facts) = sources.attribution.known(stack) else { return };
+        self.add_stack(sources.kernel, sources.stacks.kernel(stack), facts, spun);
+        if let Some(function) = facts.unclassified {
             let name = sources.kernel.name(function).to_owned();
             self.unclassified.entry(name).or_default().merge(spun);
         }
@@ -204,20 +228,10 @@ impl Sums {
     }
 
     fn add_stack(&mut self, kernel: &Kernel, frames: &[u64], facts: &Facts, spun: Spun) {
-        let (path, place) = place(kernel, frames, facts);
-        let share = match (&self.correction, facts.point) {
-            (Some(correction), Some(point)) if path != CpuPath::Recording => {
-                correction.share(point)
-            }
-            _ => 0.0,
-        };
-        let (behind, behind_place) = match share > 0.0 {
-            true => behind(kernel, frames, facts).unwrap_or_else(|| (path, place.clone())),
-            false => (path, place.clone()),
-        };
-        if behind == path {
+        let Divided { own: (path, place), behind } = self.divide(kernel, frames, facts);
+        let Some(((behind, behind_place), share)) = behind else {
             return self.put(path, place, spun);
-        }
+        };
         let (late, rest) = self.split(spun, share);
         self.moved += late.time;
         for (path, place, part) in [(behind, behind_place, late), (path, place, rest)] {
@@ -227,26 +241,49 @@ impl Sums {
         }
     }
 
+    /// On which paths the time of a stack went.
+    fn divide(&self, kernel: &Kernel, frames: &[u64], facts: &Facts) -> Divided {
+        let own = place(kernel, frames, facts);
+        let share = match (&self.correction, facts.point) {
+            (Some(correction), Some(point)) if own.0 != CpuPath::Recording => {
+                correction.share(point)
+            }
+            _ => 0.0,
+        };
+        let behind = (share > 0.0).then(|| behind(kernel, frames, facts)).flatten();
+        let behind = behind.filter(|behind| behind.0 != own.0).map(|behind| (behind, share));
+        Divided { own, behind }
+    }
+
     /// Splits off a share. Samples stay whole: over all splits their number is right.
     fn split(&mut self, spun: Spun, share: f64) -> (Spun, Spun) {
         let exact = spun.samples as f64 * share + self.carry;
         let samples = (exact.round().max(0.0) as u64).min(spun.samples);
         self.carry = exact - samples as f64;
-        let time = Nanos((spun.time.0 as f64 * share) as u64);
+        let time = share_of(spun.time, share);
         let rest = Spun { samples: spun.samples - samples, time: spun.time.saturating_sub(time) };
         (Spun { samples, time }, rest)
     }
 }
 
-fn rows(paths: BTreeMap<CpuPath, BTreeMap<Place, Spun>>) -> Vec<PathRow> {
-    let row = |(path, places): (CpuPath, BTreeMap<Place, Spun>)| {
+/// A share of a time.
+pub(super) fn share_of(time: Nanos, share: f64) -> Nanos {
+    Nanos((time.0 as f64 * share) as u64)
+}
+
+fn rows(
+    paths: BTreeMap<CpuPath, BTreeMap<Place, Spun>>,
+    histories: &mut HashMap<CpuPath, Vec<Nanos>>,
+) -> Vec<PathRow> {
+    let mut row = |(path, places): (CpuPath, BTreeMap<Place, Spun>)| {
         let mut spun = Spun::default();
         places.values().for_each(|part| spun.merge(*part));
         let parts = largest_first(places).into_iter();
         let parts = parts.map(|((function, caller), spun)| PathPart { function, caller, spun });
-        PathRow { path, spun, parts: parts.collect() }
+        let history = histories.remove(&path).unwrap_or_default();
+        PathRow { path, spun, parts: parts.collect(), history }
     };
-    let mut rows: Vec<PathRow> = paths.into_iter().map(row).collect();
+    let mut rows: Vec<PathRow> = paths.into_iter().map(&mut row).collect();
     rows.sort_by_key(|row| (row.path != CpuPath::Work, Reverse(row.spun.time), row.path));
     rows
 }

@@ -45,7 +45,7 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
         elapsed: span.1.since(span.0),
         threads: sources.tasks.threads(),
         exit_status: origin.end.as_ref().and_then(|end| end.exit_status),
-        cpu_time: sampled.then(|| sources.tables.cpu_total().time),
+        cpu_time: sampled.then(|| sources.tables.whole().cpu_total().time),
     }
 }
 
@@ -100,7 +100,7 @@ pub(super) fn trust(sources: &Sources<'_>, named: Named) -> Trust {
         charged: named.charged,
         wait: named.all,
         kernel_symbols: sources.kernel_symbols.to_owned(),
-        folded_keys: sources.tables.folded() + sources.stacks.refused(),
+        folded_keys: sources.sums.folded() + sources.stacks.refused() + sources.tasks.folded(),
         rung: rung(origin, sources.sleeps.is_some()),
         recorder_cpu: origin.end.as_ref().map(|end| Nanos(end.recorder_cpu_ns)),
         cpus_changed: origin.end.as_ref().map(|e| e.cpus_changed.clone()).unwrap_or_default(),

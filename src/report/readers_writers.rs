@@ -69,7 +69,7 @@ pub(super) fn queue_of<'a>(
     let locks: BTreeSet<(LockKind, _)> =
         shared.filter_map(|key| Some((key.lock_type.kind, key.lock?))).collect();
     let keys = locks.into_iter().map(|(kind, lock)| QueueKey { kind, lock: Some(lock) });
-    let mut found = keys.filter_map(|key| sources.tables.queue(&key)).peekable();
+    let mut found = keys.filter_map(|key| sources.sums.queue(&key)).peekable();
     found.peek()?;
     let mut all = QueueStat::default();
     found.for_each(|queue| all.merge(queue));

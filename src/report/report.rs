@@ -125,6 +125,15 @@ pub struct Split {
     pub stat: WaitStat,
     /// By lock: how long it was held in this mode; `None` where holds were not recorded.
     pub hold: Option<Stat>,
+    /// Waiting by slice of time, as in the row.
+    pub history: Vec<Nanos>,
+}
+
+impl Split {
+    /// The part of a row with this type.
+    pub fn new(lock_type: LockType, stat: WaitStat) -> Split {
+        Split { lock_type, stat, hold: None, history: Vec::new() }
+    }
 }
 
 /// One full stack of a row.

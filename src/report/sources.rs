@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use crate::analyse::{CellKey, Tables};
+use crate::analyse::{CellKey, Sums, Tables};
 use crate::attribute::{Attribution, Skid};
 use crate::correlate::{AddressSpaces, Cgroups, Chains, Counts, SleepCounts, Tasks};
 use crate::kernel::Kernel;
@@ -33,7 +33,9 @@ pub struct Sources<'a> {
     pub cgroups: &'a Cgroups,
     pub attribution: &'a Attribution,
     pub tables: &'a Tables,
-    /// The cells that the question is about, where those are not the tables'.
+    /// What the question is about: all that was counted, or a part of the time.
+    pub sums: &'a Sums,
+    /// Its waits, where those are not the sums'.
     pub part: Option<&'a HashMap<CellKey, WaitStat>>,
     pub counts: Counts,
     pub lost: BTreeMap<Option<Cpu>, u64>,
@@ -56,8 +58,8 @@ pub struct Sources<'a> {
 impl<'a> Sources<'a> {
     /// The cells that the question is about, in no order.
     pub(super) fn waits(&self) -> impl Iterator<Item = (&'a CellKey, &'a WaitStat)> + use<'a> {
-        let tables = self.tables;
-        let whole = self.part.is_none().then(|| tables.waits());
+        let sums = self.sums;
+        let whole = self.part.is_none().then(|| sums.waits());
         self.part.into_iter().flatten().chain(whole.into_iter().flatten())
     }
 }

@@ -173,7 +173,7 @@ pub(super) fn thread_time(
         ThreadTime { whole_machine: is_whole_machine(sources), lock_wait, ..ThreadTime::default() };
     let mut tasks = BTreeSet::new();
     let mut sleeps = Vec::new();
-    for (key, sum) in sources.tables.thread_times().parts() {
+    for (key, sum) in sources.sums.lives() {
         if !is_wanted(&task_name(sources, Context::Task, key.task), filter) {
             continue;
         }

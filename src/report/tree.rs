@@ -12,7 +12,7 @@ use super::quality::{self, Named};
 use super::report::Header;
 use super::sources::Sources;
 use super::trust::Trust;
-use crate::analyse::StackKey;
+use crate::analyse::{CpuKey, CpuStackKey, StackKey};
 use crate::attribute::innermost_context;
 use crate::kernel::Kernel;
 use crate::model::{Filter, Nanos, Order, StackId, TreeQuery, Weighed};
@@ -73,8 +73,12 @@ pub fn tree(sources: &Sources<'_>, query: &TreeQuery) -> Tree {
 fn stacks(sources: &Sources<'_>, over: Weighed, filter: &Filter) -> Vec<(StackId, Nanos)> {
     match over {
         Weighed::Cpu => {
-            let wanted = sources.tables.cpu().filter(|(key, _)| is_wanted(sources, key, filter));
-            wanted.map(|(key, spun)| (key.kernel, spun.time)).collect()
+            let wanted = sources.sums.cpu().filter(|(key, _)| is_wanted(sources, key, filter));
+            let stack = |key: &CpuKey| match key.kernel {
+                CpuStackKey::Stack(stack) => stack,
+                CpuStackKey::Path(_) => StackId::EMPTY,
+            };
+            wanted.map(|(key, spun)| (stack(key), spun.time)).collect()
         }
         Weighed::Waits => {
             let stack = |key| match key {

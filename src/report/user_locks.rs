@@ -44,7 +44,7 @@ impl UserLock {
 
 /// Waits of the tasks that pass the filter.
 pub(super) fn user_locks(sources: &Sources<'_>, filter: &Filter) -> Vec<UserLock> {
-    let waits = sources.tables.thread_times().user_locks();
+    let waits = sources.sums.user_locks();
     let waits = waits.filter_map(|(key, stat)| {
         let task = task_name(sources, Context::Task, key.task);
         is_wanted(&task, filter).then(|| (place(sources, key, task), stat))

@@ -12,7 +12,7 @@ use ratatui::text::Line;
 use super::columns::Column;
 use super::pace::Pace;
 use super::view::names;
-use crate::model::{GroupBy, Nanos, PathQuery, Query, TimeRange, Timestamp};
+use crate::model::{GroupBy, Nanos, PathQuery, Query, TimeRange, Timestamp, When};
 use crate::report::{Paths, Report, Row, RowKey};
 
 /// A screen.
@@ -66,14 +66,16 @@ pub struct Snapshot {
     pub report: Report,
     /// Of CPU samples.
     pub paths: Paths,
-    /// The slices of time that the history of rows speaks of, from the first event on.
+    /// The slices of time that the history of rows speaks of.
     pub slices: Vec<TimeRange>,
-    /// From when to when `report` counts waits.
+    /// The first event: ranges of time begin there.
+    pub begin: Timestamp,
+    /// From when to when this counts.
     pub span: TimeRange,
 }
 
 impl Snapshot {
-    /// How long `report` counted waits.
+    /// How long this counts.
     pub(super) fn time(&self) -> Nanos {
         self.span.to.since(self.span.from)
     }
@@ -150,9 +152,11 @@ pub struct State {
     pub(super) raw: bool,
     /// Only this part of the recording, from its first event on.
     pub(super) time: Option<(Nanos, Nanos)>,
-    /// Cursor of the timeline, and where a range was begun: slices.
-    pub(super) slice: usize,
-    pub(super) mark: Option<usize>,
+    /// Cursor of the timeline: a moment in a slice, for slices merge. Where it was not moved, it is in the
+    /// first slice, or in the last one while that grows.
+    pub(super) cursor: Option<Timestamp>,
+    /// Where a range was begun.
+    pub(super) mark: Option<Timestamp>,
     pub(super) snapshot: Option<Arc<Snapshot>>,
     /// How fast events come.
     pub(super) pace: Pace,
@@ -185,7 +189,7 @@ impl State {
             typing: false,
             raw: false,
             time: None,
-            slice: 0,
+            cursor: None,
             mark: None,
             snapshot: None,
             pace: Pace::default(),
@@ -211,6 +215,15 @@ impl State {
         WINDOWS[self.window.min(WINDOWS.len() - 1)].filter(|_| self.live.is_some())
     }
 
+    /// The part of the time that a recording which runs is asked about.
+    pub fn when(&self) -> When {
+        match (self.time, self.window()) {
+            (Some((from, to)), _) => When::Between(from, to),
+            (None, Some(length)) => When::Last(length),
+            (None, None) => When::Always,
+        }
+    }
+
     /// Whether new answers are not wanted.
     pub fn is_frozen(&self) -> bool {
         self.frozen
@@ -222,7 +235,9 @@ impl State {
         Screen::ALL.into_iter().filter(move |screen| has_output || *screen != Screen::Output)
     }
 
+    /// A window of time and a marked range replace each other.
     pub(super) fn set_window(&mut self, steps: i32) {
+        self.time = None;
         let last = WINDOWS.len() as i32 - 1;
         self.window = (self.window as i32 - steps).clamp(0, last) as usize;
     }
@@ -237,6 +252,15 @@ impl State {
         question.paths.raw = self.raw;
         question.paths.filter.time = self.time;
         question
+    }
+
+    /// All that is asked from here on is about this range; `None`: about all of the time.
+    pub(super) fn set_time(&mut self, time: Option<(Nanos, Nanos)>) {
+        (self.time, self.mark, self.window) = (time, None, 0);
+        if self.live.is_none() {
+            // Its slices are others now.
+            self.cursor = None;
+        }
     }
 
     /// Takes an answer. The cursor stays on its row.
@@ -295,18 +319,46 @@ impl State {
         let place = selected.and_then(|key| self.rows().position(|row| row.key == *key));
         let last = self.shown.len().saturating_sub(1);
         self.selected = place.unwrap_or(self.selected).min(last);
-        self.slice = self.slice.min(snapshot.slices.len().saturating_sub(1));
+    }
+
+    /// The slice under the cursor of the timeline.
+    pub(super) fn slice(&self) -> usize {
+        match self.cursor {
+            Some(at) => self.slice_of(at),
+            None if self.live.is_some() => self.slices().len().saturating_sub(1),
+            None => 0,
+        }
+    }
+
+    /// The slice that a moment is in.
+    pub(super) fn slice_of(&self, at: Timestamp) -> usize {
+        let slices = self.slices();
+        slices.partition_point(|slice| slice.to <= at).min(slices.len().saturating_sub(1))
+    }
+
+    pub(super) fn slices(&self) -> &[TimeRange] {
+        self.snapshot.as_ref().map_or(&[], |snapshot| &snapshot.slices)
+    }
+
+    /// Moves the cursor of the timeline. At the end of what is recorded it stays at the end.
+    pub(super) fn move_in_time(&mut self, slices: i32) {
+        let last = self.slices().len().saturating_sub(1);
+        let at = (self.slice() as i64 + i64::from(slices)).clamp(0, last as i64) as usize;
+        let follows = self.live.is_some() && at == last;
+        self.cursor = self.slices().get(at).map(|slice| slice.from).filter(|_| !follows);
     }
 
     /// The slices that the cursor of the timeline spans, as a range of time.
     pub(super) fn marked(&self) -> Option<(Nanos, Nanos)> {
-        let slices = &self.snapshot.as_ref()?.slices;
-        let mark = self.mark?;
-        let (first, last) = (mark.min(self.slice), mark.max(self.slice));
-        let zero = slices.first()?.from;
-        let until = slices.get(last)?.to;
-        let to = if last + 1 == slices.len() { Timestamp(u64::MAX) } else { until };
-        let to = if to.0 == u64::MAX { Nanos(u64::MAX) } else { to.since(zero) };
-        Some((slices.get(first)?.from.since(zero), to))
+        let snapshot = self.snapshot.as_ref()?;
+        let (mark, at) = (self.slice_of(self.mark?), self.slice());
+        let (first, last) = (mark.min(at), mark.max(at));
+        let since = |time: Timestamp| time.since(snapshot.begin);
+        let from = since(snapshot.slices.get(first)?.from);
+        let to = snapshot.slices.get(last)?.to;
+        // To the end of what is shown, which is not always the end of a slice.
+        let end = self.time.map_or(Nanos(u64::MAX), |(_, end)| end);
+        let is_last = self.live.is_none() && last + 1 == snapshot.slices.len();
+        Some((from, if is_last { end } else { since(to) }))
     }
 }

@@ -157,6 +157,7 @@ fn live(state: &mut State, action: Action) -> Option<Effect> {
         }
         Action::Freeze => state.frozen = !state.frozen,
         Action::Reset => {
+            state.set_time(None);
             state.say("counting from now on");
             return Some(Effect::Restart);
         }
@@ -237,9 +238,7 @@ fn back(state: &mut State) -> Option<Effect> {
 /// In the timeline left and right move in time.
 fn sort(state: &mut State, steps: i32) -> Option<Effect> {
     if state.screen == Screen::Timeline {
-        let slices = state.snapshot.as_ref().map_or(0, |snapshot| snapshot.slices.len());
-        let at = state.slice as i64 + i64::from(steps);
-        state.slice = at.clamp(0, slices.saturating_sub(1) as i64) as usize;
+        state.move_in_time(steps);
     } else {
         state.sort = state.sort.beside(steps, state.live.is_some());
         arrange(state);
@@ -249,15 +248,14 @@ fn sort(state: &mut State, steps: i32) -> Option<Effect> {
 
 /// The first time a range begins, the second time it is what all screens show.
 fn mark(state: &mut State) -> Option<Effect> {
-    if state.screen != Screen::Timeline || state.live.is_some() {
+    if state.screen != Screen::Timeline {
         return None;
     }
     if state.mark.is_none() {
-        state.mark = Some(state.slice);
+        state.mark = state.slices().get(state.slice()).map(|slice| slice.from);
         return None;
     }
-    state.time = state.marked();
-    state.mark = None;
+    state.set_time(state.marked());
     Some(ask(state))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use lockprof::analyse::Detail;
+use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::Kernel;
 use lockprof::model::{Filter, Nanos, PathQuery};
 use lockprof::pipeline::Pipeline;
@@ -26,6 +26,7 @@ const FUNCTIONS: [&str; 10] = [
     "finish_task_switch",
     "schedule",
 ];
+const SLICING: Slicing = Slicing { width: Nanos(7_000_001), recent: Nanos::ZERO };
 const SPIN: [usize; 4] = [0, 1, 2, 3];
 const SHOOTDOWN: [usize; 2] = [5, 3];
 
@@ -73,7 +74,7 @@ impl Run {
             followed_system_wide: true,
             ..Settings::default()
         });
-        let detail = Detail { cpu_stacks: true, ..Detail::default() };
+        let detail = Detail { cpu_stacks: true, slicing: Some(SLICING), ..Detail::default() };
         let kernel = (self.kernel, "a test".into());
         let mut pipeline = Pipeline::new(origin, kernel, detail, &self.query.filter).unwrap();
         pipeline.push(synthetic.take_round());
@@ -269,6 +270,18 @@ fn a_context_switch_begun_by_the_task_before_is_a_path_of_its_own() {
     assert_eq!(percent(&paths, "ContextSwitch"), 20.0, "{}", table(&paths));
     let raw = on_a_grid(true, (0..800).map(switch));
     assert_eq!((percent(&raw, "Block rwsem:W"), percent(&raw, "IrqOff")), (10.0, 10.0));
+}
+
+#[test]
+fn bars_over_time_add_up_to_their_paths_where_time_was_moved_as_well() {
+    for raw in [false, true] {
+        let paths = on_a_grid(raw, sections());
+        assert_eq!(paths.rows.len(), if raw { 2 } else { 3 });
+        for row in &paths.rows {
+            assert!(row.history.len() > 100, "{} slices", row.history.len());
+            assert_eq!(row.history.iter().copied().sum::<Nanos>(), row.spun.time, "{:?}", row.path);
+        }
+    }
 }
 
 #[test]

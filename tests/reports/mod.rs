@@ -65,7 +65,7 @@ fn key() -> RowKey {
 pub(crate) fn site_row(lock_type: LockType, caller: &str, lock: LockName, stat: WaitStat) -> Row {
     let caller = (!caller.is_empty()).then(|| caller.to_string());
     let key = RowKey { lock_type: Some(lock_type), caller, lock: Some(lock), ..key() };
-    let splits = vec![Split { lock_type, stat: stat.clone(), hold: None }];
+    let splits = vec![Split::new(lock_type, stat.clone())];
     Row { key, stat, splits, ..Row::default() }
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn stacks() -> Report {
 
 /// Locks: two address spaces, one of them with readers and writers.
 pub(crate) fn locks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
+    let split = |lock_type, stat| Split::new(lock_type, stat);
     let mmap_lock = || lock("mmap_lock", NameEvidence::Path);
     report(
         GroupBy::Lock,
@@ -287,7 +287,7 @@ pub(crate) fn readers_writers() -> Report {
 }
 
 pub(crate) fn tasks() -> Report {
-    let split = |lock_type, stat| Split { lock_type, stat, hold: None };
+    let split = |lock_type, stat| Split::new(lock_type, stat);
     report(
         GroupBy::Task,
         vec![
@@ -333,7 +333,7 @@ fn blame_of(name: &str) -> Report {
             releaser: Some(releaser),
             ..site_row(RWSEM_W, name, lock("mmap_lock", NameEvidence::Path), waits(&[])).key
         },
-        splits: vec![Split { lock_type: RWSEM_W, stat: stat.clone(), hold: None }],
+        splits: vec![Split::new(RWSEM_W, stat.clone())],
         stat,
         ..Row::default()
     };
@@ -547,7 +547,7 @@ pub(crate) fn hostile() -> Report {
 /// Hostile names of tasks.
 pub(crate) fn hostile_tasks() -> Report {
     let stat = || waits(&[(5, 1_000_000)]);
-    let split = || vec![Split { lock_type: MUTEX, stat: stat(), hold: None }];
+    let split = || vec![Split::new(MUTEX, stat())];
     report(GroupBy::Task, HOSTILE.iter().map(|name| task_row(name, 1, 2, split())).collect())
 }
 

@@ -1,5 +1,6 @@
 //! What keys do, each test a sentence.
 
+use lockprof::model::{Nanos, When};
 use lockprof::report::Row;
 use lockprof::tui::{BINDINGS, Effect, Format, Input, Key, Screen as Place};
 
@@ -117,6 +118,48 @@ fn a_marked_range_of_time_narrows_all_screens_until_escape() {
     assert!(screen.text().contains("time: .."), "{}", screen.text());
     screen.press(&[Key::Esc]);
     assert_eq!(waits(&screen).iter().sum::<u64>(), all);
+}
+
+#[test]
+fn a_range_marked_while_it_runs_narrows_all_screens_until_a_window_is_chosen() {
+    let mut screen = Screen::live(100, 30);
+    let all: u64 = waits(&screen).iter().sum();
+    screen.type_in("3");
+    // The cursor stands at the end.
+    (0..60).for_each(|_| screen.press(&[Key::Left]));
+    screen.type_in("m");
+    (0..30).for_each(|_| screen.press(&[Key::Right]));
+    assert!(screen.text().contains("-^"), "{}", screen.text());
+    screen.type_in("m");
+    let (from, to) = screen.state.time().unwrap();
+    assert_eq!(screen.state.when(), When::Between(from, to));
+    let part: u64 = waits(&screen).iter().sum();
+    assert!(0 < part && part < all, "{part} of {all}");
+    assert!(screen.text().contains("==="), "{}", screen.text());
+    screen.type_in("r");
+    let charged: u64 = waits(&screen).iter().sum();
+    assert!(charged.abs_diff(part) <= part / 1000, "{charged} of {part}");
+    screen.type_in("-");
+    assert_eq!(screen.state.when(), When::Last(Nanos(60_000_000_000)));
+    screen.type_in("+l");
+    assert_eq!(waits(&screen).iter().sum::<u64>(), all);
+}
+
+#[test]
+fn a_range_inside_a_range_is_of_the_same_time() {
+    let mut screen = screen();
+    screen.type_in("3");
+    (0..20).for_each(|_| screen.press(&[Key::Right]));
+    screen.type_in("m");
+    (0..80).for_each(|_| screen.press(&[Key::Right]));
+    screen.type_in("m");
+    let (from, to) = screen.state.time().unwrap();
+    (0..10).for_each(|_| screen.press(&[Key::Right]));
+    screen.type_in("m");
+    screen.press(&[Key::Right]);
+    screen.type_in("m");
+    let inner = screen.state.time().unwrap();
+    assert!(from < inner.0 && inner.0 < inner.1 && inner.1 < to, "{inner:?} in {from:?} .. {to:?}");
 }
 
 #[test]

@@ -46,6 +46,17 @@ fn the_detail_of_a_lock() {
 }
 
 #[test]
+fn the_detail_of_a_lock_with_readers_and_writers() {
+    let keys = [Key::Enter, Key::PageDown];
+    pictures(("6.12", "pairs-mmap"), "both-sides", &keys);
+    let mut screen = Screen::of(("6.12", "pairs-mmap"), 80, 60);
+    screen.press(&[Key::Enter]);
+    let text = screen.text();
+    let place = |side: &str| text.find(side).unwrap_or_else(|| panic!("no {side}: {text}"));
+    assert!(place("rwsem:R readers") < place("rwsem:W writers"));
+}
+
+#[test]
 fn the_detail_of_a_site() {
     pictures_of("site", &[Key::Char('s'), Key::Enter]);
 }

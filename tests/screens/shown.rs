@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex};
 
 use lockprof::analyse::{Detail, Slicing};
 use lockprof::kernel::{Places, Wanted, find};
-use lockprof::model::{Filter, Nanos};
+use lockprof::model::{Filter, Nanos, When};
 use lockprof::pipeline::Pipeline;
 use lockprof::source::{Replay, Round};
 use lockprof::tui::{
@@ -36,24 +36,26 @@ fn pipeline((kernel, name): Recording, time: Option<(Nanos, Nanos)>) -> Pipeline
     pipeline
 }
 
-/// What the screen asked is answered from here.
-fn answer(recording: Recording, question: &Question) -> Snapshot {
-    type Answers = Vec<(Recording, Question, Snapshot)>;
-    static KNOWN: LazyLock<Mutex<Answers>> = LazyLock::new(Default::default);
+/// A part of a recording.
+type Part = (Recording, Option<(Nanos, Nanos)>);
+
+/// What the screen asked is answered from here; `when`: of which time while it runs.
+fn answer(recording: Recording, question: &Question, when: Option<When>) -> Snapshot {
+    static KNOWN: LazyLock<Mutex<Vec<(Part, Pipeline)>>> = LazyLock::new(Default::default);
+    let part = (recording, question.query.filter.time.filter(|_| when.is_none()));
     let mut known = KNOWN.lock().unwrap();
-    let mut answers = known.iter();
-    if let Some((.., snapshot)) = answers.find(|(of, q, _)| *of == recording && q == question) {
-        return snapshot.clone();
+    if !known.iter().any(|(before, _)| *before == part) {
+        known.push((part, pipeline(part.0, part.1)));
     }
-    let pipeline = pipeline(recording, question.query.filter.time);
-    let snapshot = Snapshot {
-        report: pipeline.report(&question.query),
-        paths: pipeline.paths(&question.paths),
+    let (_, pipeline) = known.iter_mut().find(|(before, _)| *before == part).unwrap();
+    let now = pipeline.now(when.unwrap_or_default());
+    Snapshot {
+        report: pipeline.report_at(&now, &question.query),
+        paths: pipeline.paths_at(&now, &question.paths),
         slices: pipeline.slices(),
-        span: pipeline.span(),
-    };
-    known.push((recording, question.clone(), snapshot.clone()));
-    snapshot
+        begin: pipeline.span().from,
+        span: now.range.unwrap_or(pipeline.span()),
+    }
 }
 
 /// A screen over a recording.
@@ -61,6 +63,7 @@ pub(crate) struct Screen {
     pub(crate) state: State,
     size: (u16, u16),
     recording: Recording,
+    live: bool,
     /// What the screen wanted and is not answered here.
     pub(crate) wanted: Vec<Effect>,
 }
@@ -72,14 +75,16 @@ impl Screen {
     }
 
     pub(crate) fn of(recording: Recording, columns: u16, lines: u16) -> Screen {
-        let mut state = State::new(columns, lines);
-        state.show(answer(recording, &state.question()));
-        Screen { state, size: (columns, lines), recording, wanted: Vec::new() }
+        let state = State::new(columns, lines);
+        let mut screen =
+            Screen { state, size: (columns, lines), recording, live: false, wanted: Vec::new() };
+        screen.show(|_| {});
+        screen
     }
 
     /// As if it were recorded at this moment, with a command that printed something.
     pub(crate) fn live(columns: u16, lines: u16) -> Screen {
-        let mut screen = Screen::new(columns, lines);
+        let mut screen = Screen { live: true, ..Screen::new(columns, lines) };
         let mut output = Output::new(columns, lines - 4);
         output.take(b"one\r\n\x1b[32mtwo\x1b[0m\r\nthree");
         screen.state.set_live(Live {
@@ -93,7 +98,8 @@ impl Screen {
 
     /// Shows the recording with something else in it.
     pub(crate) fn show(&mut self, change: impl FnOnce(&mut Snapshot)) {
-        let mut snapshot = answer(self.recording, &self.state.question());
+        let when = self.live.then(|| self.state.when());
+        let mut snapshot = answer(self.recording, &self.state.question(), when);
         change(&mut snapshot);
         self.state.show(snapshot);
     }
@@ -104,8 +110,8 @@ impl Screen {
         }
         match update(&mut self.state, input) {
             Some(Effect::Ask(question)) => {
-                let snapshot = answer(self.recording, &question);
-                self.state.show(snapshot);
+                assert_eq!(*question, self.state.question());
+                self.show(|_| {});
             }
             other => self.wanted.extend(other),
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::model::{Nanos, TimeRange};
+use crate::model::{TimeRange, When};
 use crate::pipeline::Pipeline;
 use crate::tui::{Question, Snapshot};
 
@@ -19,8 +19,8 @@ use crate::tui::{Question, Snapshot};
 pub(in crate::commands) struct Asked {
     /// About what.
     pub(in crate::commands) question: Question,
-    /// Only the last so much of the time.
-    pub(in crate::commands) last: Option<Nanos>,
+    /// About which time.
+    pub(in crate::commands) when: When,
     /// Once it is answered, counting starts anew.
     pub(in crate::commands) restart: bool,
 }
@@ -71,13 +71,13 @@ impl Mailbox {
     /// The pipeline's side: answers what was asked, if anything was.
     pub(super) fn serve(&self, pipeline: &mut Pipeline) {
         let Some(asked) = self.slots().asked.take() else { return };
-        let (report, range) = pipeline.now(&asked.question.query, asked.last);
-        let paths = pipeline.paths(&asked.question.paths);
-        let span = pipeline.span();
-        // Releasers are those of all the time; the last slice of a range is not over yet.
-        let range = range.filter(|_| !report.by.is_blame());
-        let span = range.map_or(span, |range| TimeRange { to: range.to.min(span.to), ..range });
-        let snapshot = Snapshot { report, paths, slices: pipeline.slices(), span };
+        let now = pipeline.now(asked.when);
+        let report = pipeline.report_at(&now, &asked.question.query);
+        let paths = pipeline.paths_at(&now, &asked.question.paths);
+        let all = pipeline.span();
+        // The last slice of a range is not over yet.
+        let span = now.range.map_or(all, |part| TimeRange { to: part.to.min(all.to), ..part });
+        let snapshot = Snapshot { report, paths, slices: pipeline.slices(), begin: all.from, span };
         if asked.restart {
             pipeline.restart();
             self.restarted.store(true, Ordering::Relaxed);

@@ -16,6 +16,7 @@ use super::session::{Event, Session, theme};
 use super::written;
 use crate::analyse::{Detail, Slicing};
 use crate::cli::messages::Failure;
+use crate::commands::flamegraph;
 use crate::commands::record::mailbox::{Asked, Mailbox};
 use crate::tui::{Effect, Format, Live, Question, State, Terminal, update};
 
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a screen needs to be kept apart while a recording runs.
 pub(in crate::commands) fn detail() -> Detail {
-    Detail { cpu_stacks: true, slicing: Some(Slicing::LIVE), ..Detail::default() }
+    Detail { slicing: Some(Slicing::LIVE), ..flamegraph::detail() }
 }
 
 /// What the screen's owner has to do.
@@ -101,8 +102,7 @@ impl LiveScreen {
     }
 
     fn asked(&self) -> Asked {
-        let (question, last) = (self.state.question(), self.state.window());
-        Asked { question, last, restart: false }
+        Asked { question: self.state.question(), when: self.state.when(), restart: false }
     }
 
     fn ask(&mut self) {
@@ -131,7 +131,7 @@ impl LiveScreen {
         drop(self.mailbox.take(Duration::ZERO));
         let query = written::query(format, question);
         let question = Question { query, ..question.clone() };
-        self.mailbox.ask(Asked { question, last: self.state.window(), restart: false });
+        self.mailbox.ask(Asked { question, when: self.state.when(), restart: false });
         (self.waits, self.wanted) = (false, false);
         self.state.say(match self.mailbox.take(PATIENCE) {
             Some(answer) => written::write(&answer.snapshot.report, format),

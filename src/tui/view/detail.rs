@@ -9,6 +9,7 @@ use super::bars::bar;
 use super::call_tree;
 use super::hotspots::type_style;
 use super::names;
+use super::over_time;
 use crate::model::{Nanos, WaitStat};
 use crate::render::paragraph::{columns, shorten};
 use crate::render::{cells, explain, units};
@@ -28,10 +29,12 @@ pub(super) fn lines<'a>(state: &'a State, theme: Theme, width: usize) -> Vec<Lin
         return vec![Line::from("   this row is gone: Esc goes back")];
     };
     let page = Page { report: &snapshot.report, row, theme, width };
+    let when = over_time::lines(snapshot, row, theme, width);
     let parts = [
         page.title(),
         page.paths(),
         page.phases(),
+        when,
         page.histogram(),
         page.tasks(),
         page.catalogue(),

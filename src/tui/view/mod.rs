@@ -9,6 +9,7 @@ mod help;
 mod hotspots;
 pub(super) mod layout;
 pub(super) mod names;
+mod over_time;
 mod paths;
 mod timeline;
 

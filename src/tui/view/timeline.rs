@@ -4,7 +4,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::state::{Snapshot, State};
 use super::super::theme::Theme;
-use super::bars::{shade, span, spread};
+use super::bars::{shade, slices_in, span, spread};
 use super::hotspots::fill;
 use super::layout;
 use super::names::name;
@@ -64,28 +64,31 @@ fn line((name, cells): (&str, Vec<u64>), selected: bool, theme: Theme) -> Line<'
     Line::from(spans)
 }
 
-/// `^` under the slice of the cursor, `-` from where a range was marked.
+/// `^` under the slice of the cursor, `-` from where a range was marked, `=` under the part of the time that
+/// all numbers are of.
 fn cursor(state: &State, snapshot: &Snapshot, map: usize, theme: Theme) -> Line<'static> {
-    let column = |at: usize| {
-        snapshot.slices.get(at).map_or(0, |slice| span(*slice, &snapshot.slices, map).start)
-    };
-    let at = column(state.slice);
-    let mark = state.mark.map_or(at, column);
-    let (from, to) = (at.min(mark), at.max(mark));
+    let slices = &snapshot.slices;
+    let columns = |at: usize| slices.get(at).map_or(0..0, |slice| span(*slice, slices, map));
+    let at = columns(state.slice()).start;
+    let mark = state.mark.map_or(at, |mark| columns(state.slice_of(mark)).start);
+    let marked = at.min(mark)..=at.max(mark);
+    let part = slices_in(slices, snapshot.span);
+    let is_part = !part.is_empty() && part.len() < slices.len();
+    let part = if is_part { columns(part.start).start..columns(part.end - 1).end } else { 0..0 };
     let sign = |column: usize| match column {
         _ if column == at => '^',
-        _ if (from..=to).contains(&column) => '-',
+        _ if marked.contains(&column) => '-',
+        _ if part.contains(&column) => '=',
         _ => ' ',
     };
-    let signs: String = (0..=to).map(sign).collect();
+    let signs: String = (0..map).map(sign).collect();
     Line::from(Span::styled(format!("{:1$}{signs}", "", NAME + 2), theme.strong()))
 }
 
 fn words(state: &State, snapshot: &Snapshot, rows: &[&Row]) -> String {
-    let Some(slice) = snapshot.slices.get(state.slice) else { return String::new() };
-    let zero = snapshot.slices.first().map_or(slice.from, |first| first.from);
-    let wait = sum(rows).get(state.slice).copied().unwrap_or_default();
-    let from = units::time(slice.from.since(zero));
+    let Some(slice) = snapshot.slices.get(state.slice()) else { return String::new() };
+    let wait = sum(rows).get(state.slice()).copied().unwrap_or_default();
+    let from = units::time(slice.from.since(snapshot.begin));
     let width = units::time(slice.to.since(slice.from));
     let what = match state.mark {
         None => "m marks the begin of a range",
