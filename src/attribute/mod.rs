@@ -1,10 +1,12 @@
 //! Kernel stacks -> whose lock, asked for where, doing what.
 //!
 //! In: the frames of an interned kernel stack and the book of the kernel. Out: [`Facts`], ids only,
-//! looked up once for each distinct stack.
+//! looked up once for each distinct stack. The catalogue says which lock a call path takes.
 
 mod behind;
 mod blame;
+mod call_path;
+pub mod catalogue;
 mod path;
 mod site;
 mod skid;
@@ -16,6 +18,7 @@ use crate::stacks::Stacks;
 
 pub use behind::{Standing, standings};
 pub use blame::Release;
+pub use call_path::CallPath;
 pub use path::{CpuPath, LockPath, PathRole};
 pub use site::{Site, innermost_context};
 pub use skid::{Correction, Interrupted, Moved, Point, Series, Skid};

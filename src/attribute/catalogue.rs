@@ -111,7 +111,7 @@ pub struct Entry {
 
 /// What a call path says of the lock that is waited for there.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Claim {
+pub enum Claim {
     /// This path takes no other lock of its kind.
     Lock {
         /// Which lock.
@@ -152,7 +152,7 @@ pub fn suggestions(text: &str) -> Vec<&'static Entry> {
 
 /// What waiting for a lock of `lock_type` on `path` says about which one it is: the longest paths
 /// of the catalogue count, and where two locks have one each, none does.
-pub(super) fn claim(lock_type: LockType, path: &CallPath<'_>) -> Claim {
+pub fn claim(lock_type: LockType, path: &CallPath<'_>) -> Claim {
     let mut best: Option<(Rank, Claim)> = None;
     for (entry, known) in CATALOGUE.starting_on(path) {
         if !entry.is_of(lock_type, path) || !known.is_on(path) {
@@ -196,7 +196,7 @@ impl Entry {
     }
 
     /// Its name on kernel `release`: an alias `mmap_sem@5.7` was its name up to there.
-    pub(super) fn name_on(&self, release: &str) -> &'static str {
+    pub fn name_on(&self, release: &str) -> &'static str {
         let Some(release) = version(release) else { return self.name };
         let old = |alias: &Alias| (release <= version(alias.until)?).then_some(alias.name);
         self.aliases.iter().find_map(old).unwrap_or(self.name)
