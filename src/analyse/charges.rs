@@ -86,7 +86,7 @@ impl Tables {
     /// Counts how long a releaser kept a lock while others waited for it.
     pub fn add_hold(&mut self, hold: &Hold, attribution: &Attribution) {
         if self.filter.time.contains(hold.time) {
-            let key = HoldKey { lock: Some(hold.lock), by: releaser_key(hold.by) };
+            let key = HoldKey { lock: hold.lock, by: releaser_key(hold.by) };
             self.blame.holds.entry(key).or_default().add(hold.length);
             self.make_room_for_blame(attribution);
         }

@@ -14,8 +14,8 @@ use super::timeline::{Slicing, Timeline};
 use crate::attribute::{Facts, Standing};
 use crate::correlate::{Busy, Sample};
 use crate::model::{
-    Behind, FunctionId, LockAddr, LockType, Nanos, Outcome, PhaseTimes, QueueStat, Spun, StackId,
-    TaskId, TaskRef, TimeRange, Timestamp, Wait, WaitStat,
+    Behind, FunctionId, LockType, Nanos, Outcome, PhaseTimes, QueueStat, Spun, StackId, TaskId,
+    TaskRef, TimeRange, Timestamp, Wait, WaitStat,
 };
 
 /// Cells of the table of waits, and of that of CPU samples.
@@ -417,7 +417,7 @@ pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
-        lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
+        lock: wait.lock.known(),
         task: TaskKey::Task(wait.task),
         context: wait.context,
     }

@@ -125,6 +125,15 @@ pub enum Claim {
     Unknown,
 }
 
+/// A lock of which there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// Its name.
+    pub name: &'static str,
+    /// One in each process, as opposed to one in the kernel.
+    pub of_process: bool,
+}
+
 /// The entry of a lock by its name or an alias, capitals or not; `mmap_lock.wait_lock` is part of
 /// `mmap_lock`.
 pub fn entry(name: &str) -> Option<&'static Entry> {
@@ -178,6 +187,18 @@ impl Claim {
         match entry.scope {
             Scope::Sort | Scope::Class | Scope::Other => Claim::Sort(entry),
             _ => Claim::Lock { entry, of_another: path.of_another },
+        }
+    }
+
+    /// The lock, where that is the only one of its name: in the waiter's process, or in the kernel.
+    pub fn only(&self) -> Option<Only> {
+        match self {
+            Claim::Lock { entry, of_another: false } => match entry.scope {
+                Scope::Process => Some(Only { name: entry.name, of_process: true }),
+                Scope::Global => Some(Only { name: entry.name, of_process: false }),
+                _ => None,
+            },
+            _ => None,
         }
     }
 

@@ -8,11 +8,13 @@ use hashbrown::HashMap;
 
 use super::stages::{Observers, Stages};
 use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
+use crate::attribute::catalogue::Only;
 use crate::correlate::{
-    Leaving, LockSleep, Moment, Recorded, RunState, RunStates, SleepCounts, Sleeps, Stretch,
+    Identity, KindSet, Leaving, LockSleep, Moment, OnlyLock, Recorded, RunState, RunStates, Sleeps,
+    Stretch,
 };
 use crate::decode::{Callchain, SchedSwitch};
-use crate::model::{Cpu, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
+use crate::model::{Cpu, LockType, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
 
 /// Tasks whose latest switch-out is remembered.
 const TASKS_KEPT: usize = 1 << 16;
@@ -71,9 +73,9 @@ impl Lives {
         })
     }
 
-    /// Waits that are known by sleeps alone; `None` where they cannot be.
-    pub(super) fn sleeps(&self) -> Option<SleepCounts> {
-        self.sleeps.as_ref().map(Sleeps::counts)
+    /// What makes waits of sleeps; `None` where they cannot be told.
+    pub(super) fn sleeps(&self) -> Option<&Sleeps> {
+        self.sleeps.as_ref()
     }
 
     /// What tasks do between two switches.
@@ -269,8 +271,28 @@ impl Stages {
     ) -> Option<LockSleep> {
         let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
         let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
-        let (caller, user_stack) = (facts.site.caller, user);
-        let task = self.of_target(task)?;
-        Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack, asleep })
+        let (caller, only) = (facts.site.caller, facts.only);
+        let kinds = facts.path.map_or(KindSet::default(), |path| path.kinds);
+        let (id, task) = (task, self.of_target(task)?);
+        let lock = self.lock_of((id, task), lock_type, only);
+        let (kernel_stack, user_stack) = (stack, user);
+        Some(LockSleep { task, lock_type, lock, kinds, caller, kernel_stack, user_stack, asleep })
+    }
+
+    /// Which lock a task sleeps for. Who has no number here has no process either.
+    fn lock_of(
+        &self,
+        (id, task): (TaskId, TaskRef),
+        lock_type: LockType,
+        only: Option<Only>,
+    ) -> Identity {
+        let pid = self.tasks.info(task).pid;
+        match only {
+            Some(Only { name, of_process: false }) => Identity::Only(OnlyLock { name, pid: None }),
+            Some(Only { name, of_process: true }) if pid > 0 => {
+                Identity::Only(OnlyLock { name, pid: Some(pid) })
+            }
+            _ => Identity::SleptForBy(id, lock_type.kind),
+        }
     }
 }

@@ -352,6 +352,7 @@ pub(super) fn nobody(why: Uncharged) -> &'static str {
         Uncharged::Signal => "(a signal or a timeout)",
         Uncharged::Open => "(still waiting at the end)",
         Uncharged::Lost => "(records were lost)",
+        Uncharged::WaitedItself => "(its releaser waited too)",
         Uncharged::NoWaking => "(no waking seen)",
     }
 }

@@ -164,7 +164,7 @@ fn waiter_of(waited: Waited, link: &Link) -> CellKey {
         lock_type: waited.lock_type,
         kernel: StackKey::Stack(waited.stack),
         user: StackId::EMPTY,
-        lock: Some(waited.lock),
+        lock: waited.lock.known(),
         task: TaskKey::Task(link.by.task),
         context: Context::Task,
     }
