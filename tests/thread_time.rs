@@ -6,7 +6,7 @@ mod streams;
 use lockprof::model::{GroupBy, Nanos};
 use lockprof::render::{Renderer, Table};
 use lockprof::report::{Instead, Report, ThreadTime};
-use lockprof::source::Synthetic;
+use lockprof::source::{At, Synthetic};
 use proptest::prelude::*;
 use streams::{MUTEX, Reading, at};
 
@@ -196,6 +196,25 @@ fn tasks_that_attached_threads_switch_to_or_wake_have_no_time_of_their_own() {
     });
     assert_eq!(thread_time(&report).threads, 1);
     assert_eq!(parts(&report), [20, 0, 0, 0, 20, 0]);
+}
+
+#[test]
+fn what_an_attached_process_starts_has_its_own_time() {
+    let reading = Reading { attached: Some(7), switches: true, ..reading() };
+    let report = reading.report(GroupBy::Site, |s| {
+        s.comm(0, 7, 7, "target", false);
+        s.switch(at(MS, 0, 7), false);
+        let child = |time| At { pid: 20, ..at(time * MS, 1, 20) };
+        let grandchild = |time| At { pid: 30, ..at(time * MS, 1, 30) };
+        s.fork(child(2), 7, 7);
+        s.switch(child(4), false).fork(grandchild(6), 20, 20).switch(child(10), true);
+        s.switch(grandchild(10), false).exit(grandchild(25));
+        s.waking(child(30), 20, &[]).exit(child(30));
+        s.exit(at(41 * MS, 0, 7));
+    });
+    assert_eq!(thread_time(&report).threads, 3);
+    // The first: 40; the child: 2 runnable, 6 on the CPU, 20 asleep; the grandchild: 4 runnable, 15.
+    assert_eq!(parts(&report), [40 + 6 + 15, 2 + 4, 0, 0, 20, 0]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! time on a CPU, without one, or asleep on something; sleeps in lock code that no contention event
 //! spoke of, as waits; sleeps for futexes, as waits for locks of user space.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::stages::{Observers, Stages};
 use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
@@ -13,7 +13,7 @@ use crate::correlate::{
     Identity, KindSet, Leaving, LockSleep, Moment, OnlyLock, Recorded, RunState, RunStates, Sleeps,
     Stretch,
 };
-use crate::decode::{Callchain, SchedSwitch};
+use crate::decode::{Callchain, SchedSwitch, TaskChange};
 use crate::model::{Cpu, LockType, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
 
 /// Tasks whose latest switch-out is remembered.
@@ -51,9 +51,10 @@ pub(super) struct Lives {
     states: RunStates,
     /// `None` where sleeps cannot be told from waits that were traced.
     sleeps: Option<Sleeps>,
-    /// Processes whose threads were attached to. Of the tasks that these switch to and wake, half is heard:
-    /// they have no time of their own here. `None` where everything was recorded.
-    attached: Option<Vec<i32>>,
+    /// Processes whose threads were attached to, and those that they started since. Of other tasks, which
+    /// these switch to and wake, half is heard: they have no time of their own here. `None` where
+    /// everything was recorded.
+    attached: Option<HashSet<i32>>,
     departures: HashMap<TaskId, Departure>,
     /// Stretches on their way.
     over: Vec<Stretch>,
@@ -67,7 +68,7 @@ impl Lives {
             // Without ends it is not known which sleeps were part of a traced wait.
             sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
                 .then(|| Sleeps::new(recorded.switch_ins)),
-            attached: attached.map(<[i32]>::to_vec),
+            attached: attached.map(|pids| pids.iter().copied().collect()),
             departures: HashMap::new(),
             over: Vec::new(),
         })
@@ -96,6 +97,15 @@ impl Lives {
     /// Switches are not recorded any more.
     pub(super) fn stop(&mut self, time: Timestamp) {
         self.states.stop(time);
+    }
+
+    /// FORK: what an attached process starts is heard of as well.
+    pub(super) fn forked(&mut self, change: TaskChange) {
+        if let Some(attached) = &mut self.attached
+            && attached.contains(&change.parent_pid)
+        {
+            attached.insert(change.pid);
+        }
     }
 
     /// How the task left its CPU when the stretch began.
