@@ -242,17 +242,16 @@ impl Wakeups {
         self.woken.insert(woken, Woken { waker, begin: wait.begin, time, left: false })
     }
 
-    /// The pieces of a wait for `lock`, in order of time; none for a wait during which nothing was seen,
+    /// The pieces of a wait for `identity`, in order of time; none for a wait during which nothing was seen,
     /// and for one that is in no total.
-    pub fn cut(&self, wait: &Wait, lock: Identity, out: &mut impl FnMut(Piece)) {
+    pub fn cut(&self, wait: &Wait, identity: Identity, out: &mut impl FnMut(Piece)) {
         let tail = match wait.outcome {
             Outcome::Uncertain => return,
             Outcome::Failed => Some(Uncharged::Signal),
             Outcome::Open => Some(Uncharged::Open),
             Outcome::Acquired | Outcome::BackedOff => None,
         };
-        let which = lock;
-        let lock = self.locks.get(&which);
+        let lock = self.locks.get(&identity);
         let inside = lock.map_or(&[][..], |lock| lock.inside(wait.begin, wait.end));
         let mut from = wait.begin;
         if let Some(to) = lock.map(|lock| lock.forgotten.min(wait.end)).filter(|&to| to > from) {
@@ -261,7 +260,7 @@ impl Wakeups {
         }
         for hand_over in inside {
             let to = hand_over.time;
-            if let Some(since) = self.held_since(which, hand_over.by, (from, to)) {
+            if let Some(since) = self.held_since(identity, hand_over.by, (from, to)) {
                 let end = PieceEnd::Uncharged(Uncharged::WaitedItself);
                 out(Piece { from, to: since, end });
                 from = since;
