@@ -70,5 +70,6 @@ fn snapshot(state: &State) -> Snapshot {
         report: pipeline.report(&question.query),
         paths: pipeline.paths(&question.paths),
         slices: pipeline.slices(),
+        span: pipeline.span(),
     }
 }

@@ -15,36 +15,29 @@
 //! stay where they are. Records without a time (0) go out first, in the order of the file.
 
 mod dated;
+mod ordered;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use lockprof_collectors::perf::record::RecordHeader;
-
-use crate::decode::RawRecord;
 use crate::model::Timestamp;
-pub use dated::Dated;
+use dated::Record;
+pub use dated::{Dated, Dater};
+pub use ordered::Ordered;
+use ordered::{Piece, Placed};
 
 /// Bytes held back at the most. A file without FINISHED_ROUND is one round of any size: beyond this
 /// the older half goes out early, and what then comes too late is counted.
 const HELD_LIMIT: usize = 256 << 20;
 
-/// Buffers kept for the next rounds: as many pieces as a long round has. Memory that is given back and
-/// asked for again costs more than reading a file into it.
-const SPARE_BUFFERS: usize = 16;
-
-/// A record that waits for its turn.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    time: Timestamp,
-    piece: u32,
-    at: u32,
-}
+/// Records that go out together at the most: another thread may work on them while more are read.
+const TOGETHER: usize = 8192;
 
 /// A piece of a round whose records have not all gone out.
 #[derive(Debug)]
-struct Piece {
-    bytes: Vec<u8>,
-    offset: u64,
+struct Held {
+    /// `None` once they all have.
+    piece: Option<Arc<Piece>>,
     waiting: usize,
 }
 
@@ -57,18 +50,27 @@ pub struct OrderFaults {
     pub broken_bytes: u64,
 }
 
+impl OrderFaults {
+    /// Adds those of what came later.
+    pub fn merge(&mut self, other: OrderFaults) {
+        self.out_of_order += other.out_of_order;
+        self.broken_bytes += other.broken_bytes;
+    }
+}
+
 /// Holds records back until nothing older can come.
 #[derive(Debug)]
 pub struct Order {
-    pending: Vec<Pending>,
-    pieces: VecDeque<Piece>,
+    pending: Vec<Placed>,
+    pieces: VecDeque<Held>,
     first_piece: u32,
-    spare: Vec<Vec<u8>>,
     held: usize,
     limit: usize,
+    taken: u64,
     newest: Timestamp,
     newest_of_last_round: Timestamp,
     delivered: Timestamp,
+    /// Not told yet.
     faults: OrderFaults,
 }
 
@@ -78,9 +80,9 @@ impl Default for Order {
             pending: Vec::new(),
             pieces: VecDeque::new(),
             first_piece: 0,
-            spare: Vec::new(),
             held: 0,
             limit: HELD_LIMIT,
+            taken: 0,
             newest: Timestamp(0),
             newest_of_last_round: Timestamp(0),
             delivered: Timestamp(0),
@@ -91,44 +93,38 @@ impl Default for Order {
 
 impl Order {
     /// Takes a round, hands on what no later round can precede.
-    pub fn push(&mut self, dated: Dated, deliver: &mut impl FnMut(RawRecord<'_>)) {
+    pub fn push(&mut self, dated: Dated, out: &mut impl FnMut(Ordered)) {
         let finished = dated.round.finished;
         self.take_in(dated);
         if finished {
-            self.deliver(self.newest_of_last_round, deliver);
+            self.deliver(self.newest_of_last_round, out);
             self.newest_of_last_round = self.newest;
         } else if self.held > self.limit {
-            self.deliver(self.middle(), deliver);
+            self.deliver(self.middle(), out);
         }
     }
 
-    /// Hands on all that is left.
-    pub fn finish(&mut self, deliver: &mut impl FnMut(RawRecord<'_>)) {
-        self.deliver(Timestamp(u64::MAX), deliver);
-    }
-
-    /// An empty buffer whose memory was used before, for the next round.
-    pub fn spare_buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// What was left out so far.
-    pub fn faults(&self) -> OrderFaults {
-        self.faults
+    /// Hands on all that is left, and with it what was left out.
+    pub fn finish(&mut self, out: &mut impl FnMut(Ordered)) {
+        self.deliver(Timestamp(u64::MAX), out);
+        out(self.hand_on(&[]));
     }
 
     fn take_in(&mut self, dated: Dated) {
         self.newest = self.newest.max(dated.newest());
         self.faults.broken_bytes += dated.broken_bytes;
         let Dated { round, records, .. } = dated;
+        self.taken += round.bytes.len() as u64;
         if records.is_empty() {
-            return keep_spare(&mut self.spare, round.bytes);
+            return;
         }
-        let piece = self.first_piece.wrapping_add(self.pieces.len() as u32);
-        let waiting = records.len();
-        self.pending.extend(records.into_iter().map(|(time, at)| Pending { time, piece, at }));
+        let number = self.first_piece.wrapping_add(self.pieces.len() as u32);
+        let placed =
+            |&Record { time, at, stack }: &Record| Placed { time, piece: number, at, stack };
+        self.pending.extend(records.iter().map(placed));
         self.held += round.bytes.len();
-        self.pieces.push_back(Piece { bytes: round.bytes, offset: round.offset, waiting });
+        let piece = Arc::new(Piece { bytes: round.bytes, offset: round.offset });
+        self.pieces.push_back(Held { piece: Some(piece), waiting: records.len() });
     }
 
     fn middle(&self) -> Timestamp {
@@ -137,71 +133,84 @@ impl Order {
         if times.is_empty() { Timestamp(0) } else { *times.select_nth_unstable(middle).1 }
     }
 
-    fn deliver(&mut self, up_to: Timestamp, deliver: &mut impl FnMut(RawRecord<'_>)) {
+    fn deliver(&mut self, up_to: Timestamp, out: &mut impl FnMut(Ordered)) {
+        let mut pending = std::mem::take(&mut self.pending);
         // Stable, and quick on the sorted runs that rounds are.
-        self.pending.sort_by_key(|pending| pending.time);
-        let ready = self.pending.partition_point(|pending| pending.time <= up_to);
-        for pending in self.pending.drain(..ready) {
-            let index = pending.piece.wrapping_sub(self.first_piece) as usize;
-            let Some(piece) = self.pieces.get_mut(index) else { continue };
-            piece.waiting -= 1;
-            if pending.time.0 != 0 && pending.time < self.delivered {
-                self.faults.out_of_order += 1;
-            }
-            self.delivered = self.delivered.max(pending.time);
-            let at = pending.at as usize;
-            let size = RecordHeader::parse(&piece.bytes[at..]).map_or(0, |h| usize::from(h.size));
-            deliver(RawRecord {
-                bytes: &piece.bytes[at..at + size],
-                offset: piece.offset.saturating_add(at as u64),
-                time: pending.time,
-            });
-            // At once, whatever an earlier piece still waits for: one record of the far future must
-            // not hold all that comes after it.
-            if piece.waiting == 0 {
-                self.held -= piece.bytes.len();
-                keep_spare(&mut self.spare, std::mem::take(&mut piece.bytes));
-            }
+        pending.sort_by_key(|placed| placed.time);
+        let ready = pending.partition_point(|placed| placed.time <= up_to);
+        for records in pending[..ready].chunks(TOGETHER) {
+            out(self.hand_on(records));
         }
-        while self.pieces.front().is_some_and(|piece| piece.waiting == 0) {
+        pending.drain(..ready);
+        self.pending = pending;
+    }
+
+    fn hand_on(&mut self, records: &[Placed]) -> Ordered {
+        let first_piece = self.first_piece;
+        let pieces = self.pieces.iter().map(|held| held.piece.clone()).collect();
+        records.iter().for_each(|placed| self.let_go(placed));
+        while self.pieces.front().is_some_and(|held| held.waiting == 0) {
             self.pieces.pop_front();
             self.first_piece = self.first_piece.wrapping_add(1);
         }
+        let (taken, faults) = (self.taken, std::mem::take(&mut self.faults));
+        Ordered { records: records.to_vec(), first_piece, pieces, taken, faults }
     }
-}
 
-fn keep_spare(spare: &mut Vec<Vec<u8>>, mut bytes: Vec<u8>) {
-    if spare.len() < SPARE_BUFFERS {
-        bytes.clear();
-        spare.push(bytes);
+    /// One record less waits in its piece.
+    #[inline]
+    fn let_go(&mut self, placed: &Placed) {
+        if placed.time.0 != 0 && placed.time < self.delivered {
+            self.faults.out_of_order += 1;
+        }
+        self.delivered = self.delivered.max(placed.time);
+        let index = placed.piece.wrapping_sub(self.first_piece) as usize;
+        let Some(held) = self.pieces.get_mut(index) else { return };
+        held.waiting -= 1;
+        // At once, whatever an earlier piece still waits for: one record of the far future must
+        // not hold all that comes after it.
+        if held.waiting == 0
+            && let Some(piece) = held.piece.take()
+        {
+            self.held -= piece.bytes.len();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Stamps;
     use crate::source::{Round, Synthetic};
 
     /// Sorts rounds of `(time, cpu)` and gives back times, by push.
     fn order(rounds: &[&[u64]]) -> (Vec<Vec<u64>>, OrderFaults) {
         let mut synthetic = Synthetic::new();
-        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut dater = Dater::new(&synthetic.origin().events).unwrap();
         let mut order = Order::default();
         let mut out: Vec<Vec<u64>> = Vec::new();
-        for times in rounds {
-            for &time in *times {
+        let mut faults = OrderFaults::default();
+        for round in rounds {
+            for &time in *round {
                 synthetic.comm(time, 1, 1, "x", false);
             }
             let mut got = Vec::new();
-            order
-                .push(Dated::new(synthetic.take_round(), &stamps), &mut |raw| got.push(raw.time.0));
+            let dated = Dated::new(synthetic.take_round(), &mut dater);
+            order.push(dated, &mut |ordered| take(ordered, &mut got, &mut faults));
             out.push(got);
         }
         let mut got = Vec::new();
-        order.finish(&mut |raw| got.push(raw.time.0));
+        order.finish(&mut |ordered| take(ordered, &mut got, &mut faults));
         out.push(got);
-        (out, order.faults())
+        (out, faults)
+    }
+
+    fn take(ordered: Ordered, got: &mut Vec<u64>, faults: &mut OrderFaults) {
+        got.extend(times(&ordered));
+        faults.merge(ordered.faults());
+    }
+
+    fn times(ordered: &Ordered) -> Vec<u64> {
+        ordered.records().map(|raw| raw.time.0).collect()
     }
 
     #[test]
@@ -233,31 +242,33 @@ mod tests {
     #[test]
     fn without_round_marks_memory_stays_bounded_and_late_records_are_counted() {
         let mut synthetic = Synthetic::new();
-        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut dater = Dater::new(&synthetic.origin().events).unwrap();
         let mut order = Order { limit: 1000, ..Order::default() };
-        let mut times = Vec::new();
+        let (mut got, mut faults) = (Vec::new(), OrderFaults::default());
         for time in 1..=200 {
             synthetic.comm(time * 10, 1, 1, "x", false);
             let round = Round { finished: false, ..synthetic.take_round() };
-            order.push(Dated::new(round, &stamps), &mut |raw| times.push(raw.time.0));
+            let dated = Dated::new(round, &mut dater);
+            order.push(dated, &mut |ordered| take(ordered, &mut got, &mut faults));
             assert!(order.held <= 1000 + 100, "{} bytes held", order.held);
         }
         synthetic.comm(15, 1, 1, "x", false);
-        order.push(Dated::new(synthetic.take_round(), &stamps), &mut |raw| times.push(raw.time.0));
-        order.finish(&mut |raw| times.push(raw.time.0));
-        assert_eq!((times.len(), order.faults().out_of_order), (201, 1));
+        let dated = Dated::new(synthetic.take_round(), &mut dater);
+        order.push(dated, &mut |ordered| take(ordered, &mut got, &mut faults));
+        order.finish(&mut |ordered| take(ordered, &mut got, &mut faults));
+        assert_eq!((got.len(), faults.out_of_order), (201, 1));
     }
 
     #[test]
     fn a_record_of_the_far_future_does_not_hold_the_memory_of_all_that_follows() {
         let mut synthetic = Synthetic::new();
-        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut dater = Dater::new(&synthetic.origin().events).unwrap();
         let mut order = Order { limit: 1000, ..Order::default() };
         synthetic.comm(u64::MAX - 1, 1, 1, "x", false);
         for time in 1..=200 {
             synthetic.comm(time * 10, 1, 1, "x", false);
             let round = Round { finished: false, ..synthetic.take_round() };
-            order.push(Dated::new(round, &stamps), &mut |_| {});
+            order.push(Dated::new(round, &mut dater), &mut |_| {});
             assert!(order.held <= 1000 + 100, "{} bytes held", order.held);
         }
     }
@@ -265,10 +276,36 @@ mod tests {
     #[test]
     fn a_record_of_no_size_ends_its_piece_and_its_bytes_are_counted() {
         let synthetic = Synthetic::new();
-        let stamps = Stamps::new(&synthetic.origin().events).unwrap();
+        let mut dater = Dater::new(&synthetic.origin().events).unwrap();
         let mut order = Order::default();
         let round = Round { bytes: vec![0; 24], offset: 0, finished: true };
-        order.push(Dated::new(round, &stamps), &mut |_| panic!("nothing is whole"));
-        assert_eq!(order.faults().broken_bytes, 24);
+        let mut told = OrderFaults::default();
+        order.push(Dated::new(round, &mut dater), &mut |_| panic!("nothing is whole"));
+        order.finish(&mut |ordered| told = ordered.faults());
+        assert_eq!(told.broken_bytes, 24);
+    }
+
+    #[test]
+    fn many_records_go_out_a_part_at_a_time_and_their_buffers_come_back() {
+        let mut synthetic = Synthetic::new();
+        let mut dater = Dater::new(&synthetic.origin().events).unwrap();
+        let mut order = Order::default();
+        let count = 2 * TOGETHER as u64 + 1;
+        let mut parts = Vec::new();
+        let mut buffers = 0;
+        let mut take = |ordered: Ordered| {
+            parts.push(ordered.records().count());
+            buffers += ordered.into_buffers().count();
+        };
+        for half in [1..=count / 2, count / 2 + 1..=count] {
+            for time in half {
+                synthetic.comm(time, 1, 1, "x", false);
+            }
+            order.push(Dated::new(synthetic.take_round(), &mut dater), &mut take);
+        }
+        order.finish(&mut take);
+        assert_eq!(parts.iter().sum::<usize>() as u64, count);
+        assert!(parts.iter().all(|&part| part <= TOGETHER), "{parts:?}");
+        assert_eq!((buffers, order.held), (2, 0));
     }
 }

@@ -21,7 +21,7 @@ use crate::correlate::{Copies, Sleeps, Wakeups};
 use crate::decode::LayoutError;
 use crate::kernel::Kernel;
 use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery, WaitStat};
-use crate::order::Dated;
+use crate::order::Ordered;
 use crate::recording::{End, Origin};
 use crate::report::{self, Paths, Report, Sources, Tree};
 use crate::source::Round;
@@ -58,10 +58,10 @@ impl Pipeline {
         stream.push(round, &mut |event| stages.take(event));
     }
 
-    /// Takes a round that another thread has dated.
-    pub fn push_dated(&mut self, round: Dated) {
+    /// Takes records that another thread has put in order; instead of any round.
+    pub fn push_ordered(&mut self, ordered: Ordered) {
         let Pipeline { stream, stages } = self;
-        stream.push_dated(round, &mut |event| stages.take(event));
+        stream.push_ordered(ordered, &mut |event| stages.take(event));
     }
 
     /// The recording is over: waits that did not end stay open.
@@ -71,8 +71,8 @@ impl Pipeline {
         stages.finish();
     }
 
-    /// A buffer for the next round.
-    pub fn spare_buffer(&mut self) -> Vec<u8> {
+    /// A buffer for the next round, whose memory was used before.
+    pub fn spare_buffer(&mut self) -> Option<Vec<u8>> {
         self.stream.spare_buffer()
     }
 
@@ -84,6 +84,12 @@ impl Pipeline {
     /// Waits that ended so far.
     pub fn waits(&self) -> u64 {
         self.stages.correlate.counts().ended
+    }
+
+    /// From the first event, or from where counting began anew, to the last one.
+    pub fn span(&self) -> TimeRange {
+        let (from, to) = self.stages.tables.span().unwrap_or_default();
+        TimeRange { from, to }
     }
 
     /// Records lost so far.

@@ -82,10 +82,19 @@ fn at_the_end_the_answer_is_the_report_of_the_file() {
     let (mut file, rounds) = convoy(None, None);
     rounds.into_iter().for_each(|round| file.push(round));
     file.finish();
-    for group in [GroupBy::Lock, GroupBy::Site, GroupBy::Task, GroupBy::Releaser, GroupBy::Blame] {
-        let mut now = live.now(&by(group), None).0;
+    for group in [
+        GroupBy::Lock,
+        GroupBy::Site,
+        GroupBy::Task,
+        GroupBy::Cgroup,
+        GroupBy::Releaser,
+        GroupBy::Blame,
+    ] {
+        // With stacks: as for a row that is shown alone.
+        let query = Query { stacks: true, ..by(group) };
+        let mut now = live.now(&query, None).0;
         now.rows.iter_mut().for_each(|row| row.history.clear());
-        assert_eq!(now, file.report(&by(group)), "{group:?}");
+        assert_eq!(now, file.report(&query), "{group:?}");
     }
 }
 

@@ -19,10 +19,10 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lockprof::decode::{Decoder, RawRecord, Stamps};
+use lockprof::decode::Decoder;
 use lockprof::kernel::Kernel;
 use lockprof::model::{GroupBy, Nanos};
-use lockprof::order::{Dated, Order};
+use lockprof::order::{Dated, Dater, Order, Ordered};
 use lockprof::perf_compat::{CompatKey, CompatReport, CompatRow, PerfCompat, Walk, perf_time};
 use lockprof::source::{Replay, Round};
 
@@ -243,14 +243,15 @@ fn ours(case: &Case, mode: &Mode) -> CompatReport {
     let mut replay = Replay::open(&case.data).unwrap();
     let events = &replay.origin().events;
     let decoder = Decoder::new(events).unwrap();
-    let stamps = Stamps::new(events).unwrap();
+    let mut dater = Dater::new(events).unwrap();
     let mut order = Order::default();
     let mut compat = PerfCompat::new(mode.by, mode.walk);
-    let mut push = |raw: RawRecord<'_>| compat.push(&decoder.decode(raw).unwrap(), kernel);
+    let mut push = |ordered: Ordered| {
+        ordered.records().for_each(|raw| compat.push(&decoder.decode(raw).unwrap(), kernel));
+    };
     let mut round = Round::default();
     while replay.next_round(&mut round).unwrap() {
-        order.push(Dated::new(std::mem::take(&mut round), &stamps), &mut push);
-        round.bytes = order.spare_buffer();
+        order.push(Dated::new(std::mem::take(&mut round), &mut dater), &mut push);
     }
     order.finish(&mut push);
     compat.finish()

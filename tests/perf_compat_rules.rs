@@ -3,7 +3,7 @@
 //!
 //! In: events made by hand. Out: rows, and the names and counts of the differences.
 
-use lockprof::decode::{Begin, Body, Callchain, Comm, End, Event, RawChain, RawTask};
+use lockprof::decode::{Begin, Body, Comm, End, Event, RawChain, RawTask};
 use lockprof::kernel::Kernel;
 use lockprof::model::{Cpu, GroupBy, LockAddr, LockFlags, Timestamp};
 use lockprof::perf_compat::{CompatKey, CompatReport, PerfCompat, Walk};
@@ -33,15 +33,19 @@ fn run(by: GroupBy, events: &[((u64, u32, i32), Body<'_>)]) -> CompatReport {
     compat.finish()
 }
 
+/// What stands in front of the first mark is kernel.
+fn chain(kernel: &[u8]) -> RawChain<'_> {
+    RawChain { bytes: kernel, ..RawChain::default() }
+}
+
 fn begin_at(lock: LockAddr, flags: u32, kernel: &[u8]) -> Body<'_> {
-    let chain = Callchain { kernel, ..Callchain::default() };
+    let chain = chain(kernel);
     let who = RawTask::default();
     Body::ContentionBegin(Begin { who, lock, flags: LockFlags(flags), chain })
 }
 
 fn end_at(lock: LockAddr, ret: i32, kernel: &[u8]) -> Body<'_> {
-    // What stands in front of the first mark is kernel.
-    let chain = RawChain(kernel);
+    let chain = chain(kernel);
     Body::ContentionEnd(End { who: RawTask::default(), lock, ret, chain })
 }
 

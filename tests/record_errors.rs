@@ -56,6 +56,7 @@ fn record(before: &[&str], args: &[&str], directory: &Path) -> Output {
 fn assert_said(output: &Output, status: i32, error: &str, hints: &[&str]) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{said}");
+    assert!(!said.contains("is not known"), "a doubt about a recording that is not made: {said}");
     let at = said.lines().position(|line| line.starts_with("error: "));
     let at = at.unwrap_or_else(|| panic!("no line starts with `error: `: {said}"));
     let said: String = said.split_inclusive('\n').skip(at).collect();

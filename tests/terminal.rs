@@ -66,6 +66,16 @@ fn control_z_gives_the_terminal_back_until_it_goes_on() {
 }
 
 #[test]
+fn when_it_has_been_read_the_last_line_shows_the_keys_again() {
+    let mut session = tui();
+    session.press("s");
+    session.until("the sites", |screen| screen.contents().contains("caller"));
+    session.until("the keys", |screen| screen.contents().contains("q Ctrl-C quit"));
+    session.press("q");
+    session.end();
+}
+
+#[test]
 fn another_size_is_drawn_anew() {
     let mut session = tui();
     session.resize(60, 20);

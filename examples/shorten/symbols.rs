@@ -83,13 +83,13 @@ fn note(event: &Event<'_>, addresses: &mut BTreeSet<u64>) {
     };
     match &event.body {
         Body::ContentionBegin(begin) => {
-            chain(begin.chain);
+            chain(begin.chain.split());
             addresses.insert(begin.lock.0);
         }
-        Body::SchedWaking(waking) => chain(waking.chain),
-        Body::SchedSwitch(switch) => chain(switch.chain),
-        Body::CpuSample(sample) => chain(sample.chain),
-        Body::Tracepoint(_, _, found) => chain(*found),
+        Body::SchedWaking(waking) => chain(waking.chain.split()),
+        Body::SchedSwitch(switch) => chain(switch.chain.split()),
+        Body::CpuSample(sample) => chain(sample.chain.split()),
+        Body::Tracepoint(_, _, found) => chain(found.split()),
         _ => {}
     }
 }

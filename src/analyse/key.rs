@@ -5,6 +5,8 @@
 //!   kernel stack -> its site -> its type
 //! ```
 
+use std::hash::{Hash, Hasher};
+
 use crate::model::{Context, FunctionId, LockAddr, LockType, StackId, TaskRef};
 
 /// How much is known of the kernel stack.
@@ -28,7 +30,7 @@ pub enum TaskKey {
 }
 
 /// What one cell counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey {
     /// The lock's type.
     pub lock_type: LockType,
@@ -42,6 +44,25 @@ pub struct CellKey {
     pub task: TaskKey,
     /// In which context.
     pub context: Context,
+}
+
+/// Once a wait: in the three words by which cells differ. Type and context follow from the stack.
+impl Hash for CellKey {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let kernel = match self.kernel {
+            StackKey::Stack(StackId(id)) => id,
+            StackKey::Site(site) => site.map_or(u32::MAX, |FunctionId(id)| !id),
+            StackKey::Folded => u32::MAX,
+        };
+        let task = match self.task {
+            TaskKey::Task(TaskRef(id)) => id,
+            TaskKey::Folded => u32::MAX,
+        };
+        state.write_u64(u64::from(kernel) << 32 | u64::from(task));
+        state.write_u64(self.lock.map_or(0, |LockAddr(addr)| addr));
+        state.write_u32(self.user.0);
+    }
 }
 
 impl CellKey {

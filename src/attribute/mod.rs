@@ -77,24 +77,23 @@ impl Facts {
 /// Facts of all stacks seen so far.
 #[derive(Debug, Default)]
 pub struct Attribution {
-    facts: Vec<Facts>,
+    facts: Vec<Option<Facts>>,
 }
 
 impl Attribution {
-    /// The facts of `stack`, and of every stack interned before it.
+    /// The facts of `stack`.
     #[inline]
     pub fn facts(&mut self, stack: StackId, kernel: &Kernel, stacks: &Stacks) -> &Facts {
         let index = stack.0 as usize;
-        while self.facts.len() <= index {
-            let frames = stacks.kernel(StackId(self.facts.len() as u32));
-            self.facts.push(facts(kernel, frames));
+        if self.facts.len() <= index {
+            self.facts.resize(index + 1, None);
         }
-        &self.facts[index]
+        self.facts[index].get_or_insert_with(|| facts(kernel, stacks.kernel(stack)))
     }
 
     /// The facts of a stack that was asked for before.
     pub fn known(&self, stack: StackId) -> Option<&Facts> {
-        self.facts.get(stack.0 as usize)
+        self.facts.get(stack.0 as usize)?.as_ref()
     }
 }
 

@@ -128,7 +128,7 @@ impl RecordPlan {
     pub fn new(args: &RecordArgs) -> Result<RecordPlan, PlanError> {
         let target = target(args)?;
         let system = System::read()?;
-        let cpus = cpus(args.cpus.as_deref(), &system.cpus_online)?;
+        let cpus = cpus(args.seen.cpus.as_deref(), &system.cpus_online)?;
         // Where that fails, the next line says what is missing.
         let mounted = mount_tracefs().ok().flatten();
         let tracefs = Tracefs::find()?;
@@ -144,8 +144,8 @@ impl RecordPlan {
             events,
             collectors,
             tracefs,
-            some_cpus: args.cpus.is_some(),
-            no_spin: args.no_spin,
+            some_cpus: args.seen.cpus.is_some(),
+            no_spin: args.seen.no_spin,
             cpus,
             ring_pages: args.mmap_pages.map_or(DEFAULT_RING_PAGES, |pages| pages as usize),
             ring_pages_given: args.mmap_pages.is_some(),
@@ -244,7 +244,7 @@ fn target(args: &RecordArgs) -> Result<Target, PlanError> {
         (_, pids @ [_, ..], _) => Ok(Target::Processes(pids.to_vec())),
         (_, _, command @ [_, ..]) => Ok(Target::Command(command.to_vec())),
         // As perf: CPUs without a target are everything that runs on them.
-        _ if args.cpus.is_some() => Ok(Target::System),
+        _ if args.seen.cpus.is_some() => Ok(Target::System),
         _ => Err(PlanError::NoTarget),
     }
 }
@@ -273,10 +273,11 @@ struct Collected {
 /// Linux 5.19) still shows by its CPU samples where it spins.
 fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsError> {
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
+    let seen = &args.seen;
     if !args.cpu_only {
-        let (no_spin, perf_compat) = (args.no_spin, args.perf_compat);
+        let (no_spin, perf_compat) = (seen.no_spin, args.perf_compat);
         collectors.push(Box::new(Contention { no_spin, perf_compat }));
-        let (blame, phases, sleeps) = (!args.no_blame, !args.no_phases, !args.no_sleeps);
+        let (blame, phases, sleeps) = (!seen.no_blame, !seen.no_phases, !seen.no_sleeps);
         let sched = Sched { blame, phases, sleeps };
         if !sched.is_empty() {
             collectors.push(Box::new(sched));
@@ -286,7 +287,7 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
         }
     }
     collectors.extend(mmap_lock(args).map(|collector| Box::new(collector) as Box<dyn Collector>));
-    if !args.no_cpu {
+    if !seen.no_cpu {
         let frequency = args.frequency as u32;
         collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
     }
@@ -299,14 +300,14 @@ fn collect(args: &RecordArgs, tracefs: &Tracefs) -> Result<Collected, TracefsErr
                 continue;
             }
             Err(TracefsError::NoTracepoint { name })
-                if name != RELEASE && !args.no_cpu && !is_asked_for(&name) =>
+                if name != RELEASE && !seen.no_cpu && !is_asked_for(&name) =>
             {
                 collected.notes.push(match collector.name() {
                     Sched::NAME => format!(
                         "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
                          not seen"
                     ),
-                    _ if !args.no_sleeps && !args.no_phases => format!(
+                    _ if !seen.no_sleeps && !seen.no_phases => format!(
                         "this kernel has no {name} (Linux 5.19 and later have): waits are told by \
                          where tasks sleep, spinning by CPU samples"
                     ),
@@ -346,6 +347,7 @@ fn is_asked_for(tracepoint: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::SeenArgs;
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -357,7 +359,7 @@ mod tests {
             all,
             pid: pid.to_vec(),
             command: words(command),
-            cpus: cpus.map(str::to_owned),
+            seen: SeenArgs { cpus: cpus.map(str::to_owned), ..SeenArgs::default() },
             ..RecordArgs::default()
         };
         let of = |args: RecordArgs| target(&args).ok();

@@ -9,9 +9,10 @@ use super::read_ahead::ReadAhead;
 use crate::analyse::Detail;
 use crate::cli::args::InputArgs;
 use crate::cli::messages::{self, Failure};
-use crate::decode::{Body, Event, Stamps};
+use crate::decode::{Body, Event};
 use crate::kernel::{self, Kernel, Places, SymbolSource, Wanted};
 use crate::model::Filter;
+use crate::order::Dater;
 use crate::pipeline::{EventStream, Pipeline};
 use crate::recording::{Origin, ReadError};
 use crate::source::Replay;
@@ -64,13 +65,13 @@ pub(super) fn analyse(
         return Err(no_cgroups());
     }
     // Reading goes on while symbols are looked for.
-    let stamps = Stamps::new(&origin.events)?;
-    let mut ahead = ReadAhead::start(replay, stamps).context("cannot start a thread")?;
+    let dater = Dater::new(&origin.events)?;
+    let mut ahead = ReadAhead::start(replay, dater).context("cannot start a thread")?;
     let (kernel, source) = kernel_symbols(&origin, input.kallsyms.as_deref())?;
     let mut pipeline = Pipeline::new(origin, (kernel, source.to_string()), detail, filter)?;
-    while let Some(round) = ahead.next() {
-        pipeline.push_dated(round);
-        ahead.give_back(pipeline.spare_buffer());
+    while let Some(ordered) = ahead.next() {
+        pipeline.push_ordered(ordered);
+        std::iter::from_fn(|| pipeline.spare_buffer()).for_each(|bytes| ahead.give_back(bytes));
     }
     pipeline.finish();
     ahead.finish()?;
@@ -90,17 +91,17 @@ pub(super) fn events(
     mut sink: impl FnMut(&Event<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut stream = EventStream::new(origin)?;
-    let stamps = Stamps::new(&origin.events)?;
-    let mut ahead = ReadAhead::start(replay, stamps).context("cannot start a thread")?;
+    let dater = Dater::new(&origin.events)?;
+    let mut ahead = ReadAhead::start(replay, dater).context("cannot start a thread")?;
     let mut result = Ok(());
     let mut take = |event: &Event<'_>| {
         if result.is_ok() && !is_round_mark(event) {
             result = sink(event);
         }
     };
-    while let Some(round) = ahead.next() {
-        stream.push_dated(round, &mut take);
-        ahead.give_back(stream.spare_buffer());
+    while let Some(ordered) = ahead.next() {
+        stream.push_ordered(ordered, &mut take);
+        std::iter::from_fn(|| stream.spare_buffer()).for_each(|bytes| ahead.give_back(bytes));
     }
     stream.finish(&mut take);
     result?;

@@ -45,7 +45,7 @@ fn screen(machine: &mut Machine, mailbox: Arc<Mailbox>) -> Result<u8, Failure> {
     loop {
         let behind = "the analysis cannot keep up: what is shown stands still";
         let doubt = machine.is_behind().then(|| behind.to_owned());
-        screen.set(Live { doubt, ..Live::default() });
+        screen.set(Live { doubt, cost: machine.cost(), ..Live::default() });
         match screen.turn()? {
             Turn::Do(Effect::Quit | Effect::Interrupt | Effect::StopCommand) => return Ok(0),
             Turn::Signal(signal) => return Ok((128 + signal) as u8),

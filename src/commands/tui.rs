@@ -62,6 +62,7 @@ fn show(
                 state.say("reading ...");
                 terminal.draw(state).context("cannot draw")?;
                 state.show(book.answer(&question)?);
+                state.unsay();
             }
             Some(Effect::Write(format, question)) => {
                 let query = written::query(format, &question);
@@ -112,6 +113,7 @@ impl Book<'_> {
             report: pipeline.report(&question.query),
             paths: pipeline.paths(&question.paths),
             slices: pipeline.slices(),
+            span: pipeline.span(),
         })
     }
 }

@@ -189,7 +189,7 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Callchain, RawTask};
+    use crate::decode::{RawChain, RawTask};
     use crate::model::Nanos;
 
     fn change(pid: i32, tid: i32) -> TaskChange {
@@ -198,7 +198,7 @@ mod tests {
 
     fn event(task: i32, mm: u64, step: MmapLockStep, write: bool) -> MmapLock<'static> {
         let who = RawTask { task: TaskId(task), ..RawTask::default() };
-        MmapLock { who, mm, step, write, chain: Callchain::default() }
+        MmapLock { who, mm, step, write, chain: RawChain::default() }
     }
 
     #[test]

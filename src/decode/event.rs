@@ -1,6 +1,6 @@
 //! Decoded records. Names and callchains borrow the record's bytes.
 
-use super::{Callchain, RawChain};
+use super::RawChain;
 use crate::model::{Context, Cpu, LockAddr, LockFlags, Nanos, TaskId, Timestamp};
 
 /// One decoded record.
@@ -42,7 +42,7 @@ pub enum Body<'a> {
     /// `mmap_lock:mmap_lock_*`.
     MmapLock(MmapLock<'a>),
     /// Another tracepoint; the index of its event in the recording.
-    Tracepoint(usize, RawTask, Callchain<'a>),
+    Tracepoint(usize, RawTask, RawChain<'a>),
     /// A sample of a clock or a counter.
     CpuSample(CpuSample<'a>),
     /// A file was mapped.
@@ -107,7 +107,7 @@ pub struct Begin<'a> {
     /// What kind of wait.
     pub flags: LockFlags,
     /// Where; empty for events opened without callchain.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// `lock:contention_end`: `void *lock_addr; int ret`.
@@ -131,7 +131,7 @@ pub struct Release<'a> {
     /// Of which lock.
     pub lock: LockAddr,
     /// Where; empty for events opened without callchain.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// `sched:sched_waking`: the waker's own record.
@@ -142,7 +142,7 @@ pub struct SchedWaking<'a> {
     /// Who is woken.
     pub woken: TaskId,
     /// The waker's stack.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// `sched:sched_switch`.
@@ -155,7 +155,7 @@ pub struct SchedSwitch<'a> {
     /// Who comes.
     pub next: TaskId,
     /// The leaving task's stack.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// `mmap_lock:mmap_lock_start_locking`, `_acquire_returned` and `_released`.
@@ -170,7 +170,7 @@ pub struct MmapLock<'a> {
     /// For writing.
     pub write: bool,
     /// Where; usually empty.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// What a task does with an mmap_lock.
@@ -196,7 +196,7 @@ pub struct CpuSample<'a> {
     /// How much time it stands for.
     pub weight: Nanos,
     /// The stack.
-    pub chain: Callchain<'a>,
+    pub chain: RawChain<'a>,
 }
 
 /// MMAP and MMAP2.

@@ -13,8 +13,10 @@
 
 use hashbrown::HashMap;
 use lockprof_collectors::perf::attr::{Attr, flag, sample};
+use lockprof_collectors::perf::record::HEADER_SIZE;
 use thiserror::Error;
 
+use super::reader::Bytes;
 use crate::recording::EventDesc;
 
 /// Attrs that do not tell which record belongs to which event.
@@ -48,6 +50,13 @@ pub(super) struct Layout {
     pub(super) sample_id_all: bool,
     /// TIME in a sample.
     pub(super) sample_time: Option<usize>,
+    /// IP, TID, CPU and PERIOD in a sample.
+    pub(super) sample_ip: Option<usize>,
+    pub(super) sample_tid: Option<usize>,
+    pub(super) sample_cpu: Option<usize>,
+    pub(super) sample_period: Option<usize>,
+    /// Where the fields begin whose length is no fixed one: READ, CALLCHAIN, RAW.
+    pub(super) sample_tail: usize,
     /// Bytes of a sample id.
     pub(super) id_size: usize,
     /// TIME in a sample id.
@@ -62,22 +71,35 @@ pub(super) struct Layout {
 
 impl Layout {
     fn of(attr: &Attr) -> Layout {
-        use sample::{ADDR, CPU, ID, IDENTIFIER, IP, STREAM_ID, TID, TIME};
-        const SAMPLE: [u64; 6] = [IDENTIFIER, IP, TID, TIME, ADDR, ID];
+        use sample::{ADDR, CPU, ID, IDENTIFIER, IP, PERIOD, STREAM_ID, TID, TIME};
+        const SAMPLE: [u64; 9] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD];
         const SAMPLE_ID: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER];
-        let sample_at = |field| offset(attr, &SAMPLE, field);
+        let sample_at = |field| offset(attr, &SAMPLE, field).map(|at| at + HEADER_SIZE);
         let id_at = |field| offset(attr, &SAMPLE_ID, field);
         Layout {
             sample_type: attr.sample_type,
             read_format: attr.read_format,
             sample_id_all: attr.has(flag::SAMPLE_ID_ALL),
-            sample_time: sample_at(TIME).map(|at| at + 8),
-            id_size: SAMPLE_ID.iter().filter(|&&field| attr.samples(field)).count() * 8,
+            sample_time: sample_at(TIME),
+            sample_ip: sample_at(IP),
+            sample_tid: sample_at(TID),
+            sample_cpu: sample_at(CPU),
+            sample_period: sample_at(PERIOD),
+            sample_tail: HEADER_SIZE + size(attr, &SAMPLE),
+            id_size: size(attr, &SAMPLE_ID),
             id_time: id_at(TIME),
-            sample_event: sample_at(IDENTIFIER).or(sample_at(ID)).map(|at| at + 8),
+            sample_event: sample_at(IDENTIFIER).or(sample_at(ID)),
             id_event: id_at(IDENTIFIER).or(id_at(ID)),
             cgroup_from_end: cgroup_from_end(attr),
         }
+    }
+}
+
+impl Layout {
+    /// The fields whose length is no fixed one.
+    #[inline]
+    pub(super) fn tail<'a>(&self, record: &'a [u8]) -> Option<Bytes<'a>> {
+        record.get(self.sample_tail..).map(Bytes)
     }
 }
 
@@ -88,10 +110,15 @@ fn cgroup_from_end(attr: &Attr) -> Option<usize> {
     found.then_some((behind + 1) * 8)
 }
 
+/// Bytes of those fields of `order` that `attr` samples.
+fn size(attr: &Attr, order: &[u64]) -> usize {
+    order.iter().filter(|&&field| attr.samples(field)).count() * 8
+}
+
 /// Bytes before `field` among those of `order` that `attr` samples; `None` when it does not.
 fn offset(attr: &Attr, order: &[u64], field: u64) -> Option<usize> {
-    let before = order.iter().take_while(|&&f| f != field).filter(|&&f| attr.samples(f)).count();
-    attr.samples(field).then_some(before * 8)
+    let before = order.split(|&f| f == field).next().unwrap_or_default();
+    attr.samples(field).then(|| size(attr, before))
 }
 
 /// The layouts of all events, and how a record finds its own.

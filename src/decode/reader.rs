@@ -55,13 +55,12 @@ impl<'a> Bytes<'a> {
 /// The little-endian unsigned number of 1, 2, 4 or 8 bytes at `offset`.
 #[inline]
 pub(super) fn unsigned(bytes: &[u8], offset: u16, size: u16) -> Option<u64> {
-    let at = usize::from(offset);
-    let field = bytes.get(at..at + usize::from(size))?;
-    Some(match field {
-        [a] => u64::from(*a),
-        &[a, b] => u64::from(u16::from_le_bytes([a, b])),
-        &[a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
-        &[a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+    let field = bytes.get(usize::from(offset)..)?;
+    Some(match size {
+        1 => u64::from(*field.first()?),
+        2 => u64::from(u16::from_le_bytes(*field.first_chunk()?)),
+        4 => u64::from(u32::from_le_bytes(*field.first_chunk()?)),
+        8 => u64::from_le_bytes(*field.first_chunk()?),
         _ => return None,
     })
 }

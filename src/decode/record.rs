@@ -97,7 +97,7 @@ impl Decoder {
     #[inline]
     fn sample<'a>(&self, raw: RawRecord<'a>) -> Result<Event<'a>, DecodeError> {
         let (index, layout) = self.layouts.of_sample(raw.bytes).ok_or(DecodeError::UnknownEvent)?;
-        let sample = read_sample(layout, raw.bytes).ok_or(DecodeError::Short)?;
+        let sample = read_sample(layout, raw).ok_or(DecodeError::Short)?;
         let (meaning, fixed_period) = &self.events[index];
         let body = match meaning {
             Meaning::Tracepoint(tracepoint) => {
@@ -111,7 +111,7 @@ impl Decoder {
                     event: index,
                     ip: sample.ip,
                     weight,
-                    chain: sample.chain.split(),
+                    chain: sample.chain,
                 })
             }
             Meaning::Unknown => Body::Other(kind::SAMPLE),
@@ -163,44 +163,46 @@ impl Decoder {
     }
 }
 
-/// Reads a sample's fields in the order of `PERF_RECORD_SAMPLE`; what follows RAW is of no use here.
+/// Reads a sample's fields where its layout says that they stand; what follows RAW is of no use here.
 #[inline]
-fn read_sample<'a>(layout: &Layout, record: &'a [u8]) -> Option<Sample<'a>> {
-    let mut bytes = Bytes(record.get(HEADER_SIZE..)?);
-    let has = |field: u64| layout.sample_type & field != 0;
-    let mut out = Sample::default();
-    if has(sample::IDENTIFIER) {
-        bytes.u64()?;
-    }
-    if has(sample::IP) {
-        out.ip = bytes.u64()?;
-    }
-    if has(sample::TID) {
-        (out.pid, out.tid) = (bytes.i32()?, bytes.i32()?);
-    }
-    for field in [sample::TIME, sample::ADDR, sample::ID, sample::STREAM_ID] {
-        if has(field) {
-            bytes.u64()?;
-        }
-    }
-    if has(sample::CPU) {
-        out.cpu = Some(Cpu(bytes.u64()? as u32));
-    }
-    if has(sample::PERIOD) {
-        out.period = bytes.u64()?;
-    }
-    if has(sample::READ) {
-        skip_read(layout.read_format, &mut bytes)?;
-    }
-    if has(sample::CALLCHAIN) {
-        let count = bytes.u64()?;
-        out.chain = RawChain(bytes.words(count)?);
-    }
-    if has(sample::RAW) {
-        let size = bytes.u32()?;
-        out.raw = bytes.take(size as usize)?;
+fn read_sample<'a>(layout: &Layout, raw: RawRecord<'a>) -> Option<Sample<'a>> {
+    let mut tail = layout.tail(raw.bytes)?;
+    let field = |at: Option<usize>| at.and_then(|at| word(raw.bytes, at));
+    let (pid, tid) = pair(field(layout.sample_tid).unwrap_or(0));
+    let mut out = Sample {
+        ip: field(layout.sample_ip).unwrap_or(0),
+        pid,
+        tid,
+        cpu: field(layout.sample_cpu).map(|cpu| Cpu(cpu as u32)),
+        period: field(layout.sample_period).unwrap_or(0),
+        chain: RawChain { bytes: callchain(layout, &mut tail)?, stack: raw.stack },
+        ..Sample::default()
+    };
+    if layout.sample_type & sample::RAW != 0 {
+        let size = tail.u32()?;
+        out.raw = tail.take(size as usize)?;
     }
     Some(out)
+}
+
+/// The callchain, which is the second of the fields of no fixed length; empty without one.
+#[inline]
+pub(super) fn callchain<'a>(layout: &Layout, tail: &mut Bytes<'a>) -> Option<&'a [u8]> {
+    let has = |field: u64| layout.sample_type & field != 0;
+    if has(sample::READ) {
+        skip_read(layout.read_format, tail)?;
+    }
+    if !has(sample::CALLCHAIN) {
+        return Some(&[]);
+    }
+    let count = tail.u64()?;
+    tail.words(count)
+}
+
+/// The two numbers of 4 bytes in one of 8: the one that stands first is the lower half.
+#[inline]
+fn pair(word: u64) -> (i32, i32) {
+    (word as u32 as i32, (word >> 32) as u32 as i32)
 }
 
 /// ```text

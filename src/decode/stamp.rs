@@ -1,9 +1,10 @@
-//! When a record happened: all that ordering needs, without decoding the rest.
+//! When a record happened, and its callchain: all that is wanted of it before it is decoded.
 
 use lockprof_collectors::perf::record::{RecordHeader, kind};
 
 use super::layout::{LayoutError, Layouts, word};
-use crate::model::Timestamp;
+use super::record::callchain;
+use crate::model::{StackId, Timestamp};
 use crate::recording::EventDesc;
 
 /// One record as it stands in a ring or a file: whole, header first.
@@ -15,18 +16,36 @@ pub struct RawRecord<'a> {
     pub offset: u64,
     /// Its time; 0 when it has none.
     pub time: Timestamp,
+    /// The id of the kernel part of its callchain.
+    pub stack: StackId,
 }
 
-/// Reads the time of records.
+/// Reads the time of records, and finds their callchains.
 #[derive(Clone, Debug)]
 pub struct Stamps {
     layouts: Layouts,
+    /// Of each event, whether anyone looks at its kernel stacks.
+    wanted: Vec<bool>,
 }
 
 impl Stamps {
     /// For the records of these events.
     pub fn new(events: &[EventDesc]) -> Result<Stamps, LayoutError> {
-        Ok(Stamps { layouts: Layouts::new(events)? })
+        // A wait ends where it began.
+        let ends = |event: &EventDesc| event.name.ends_with("contention_end");
+        let wanted = events.iter().map(|event| !ends(event)).collect();
+        Ok(Stamps { layouts: Layouts::new(events)?, wanted })
+    }
+
+    /// The callchain of a sample whose kernel stack somebody will look at: 8 bytes an address.
+    #[inline]
+    pub fn callchain<'a>(&self, header: RecordHeader, record: &'a [u8]) -> Option<&'a [u8]> {
+        if header.kind != kind::SAMPLE {
+            return None;
+        }
+        let (event, layout) = self.layouts.of_sample(record)?;
+        let wanted = self.wanted.get(event).is_some_and(|&wanted| wanted);
+        if wanted { callchain(layout, &mut layout.tail(record)?) } else { None }
     }
 
     /// When the record happened; 0 for records without a time: those that the recorder made up.

@@ -107,7 +107,7 @@ impl Tracepoint {
                 who,
                 lock: LockAddr(lock.read(raw)?),
                 flags: LockFlags(flags.read(raw)? as u32),
-                chain: chain.split(),
+                chain,
             }),
             Known::ContentionEnd { lock, ret } => Body::ContentionEnd(End {
                 who,
@@ -115,21 +115,17 @@ impl Tracepoint {
                 ret: ret.read(raw)? as i32,
                 chain,
             }),
-            Known::ContendedRelease { lock } => Body::ContendedRelease(Release {
-                who,
-                lock: LockAddr(lock.read(raw)?),
-                chain: chain.split(),
-            }),
-            Known::SchedWaking { pid } => Body::SchedWaking(SchedWaking {
-                who,
-                woken: task(pid.read(raw)?),
-                chain: chain.split(),
-            }),
+            Known::ContendedRelease { lock } => {
+                Body::ContendedRelease(Release { who, lock: LockAddr(lock.read(raw)?), chain })
+            }
+            Known::SchedWaking { pid } => {
+                Body::SchedWaking(SchedWaking { who, woken: task(pid.read(raw)?), chain })
+            }
             Known::SchedSwitch { prev, state, next } => Body::SchedSwitch(SchedSwitch {
                 prev: task(prev.read(raw)?),
                 prev_state: state.read(raw)?,
                 next: task(next.read(raw)?),
-                chain: chain.split(),
+                chain,
             }),
             Known::MmapLock { step, mm, write, success } => {
                 let got = success.map_or(Some(1), |success| success.read(raw))? != 0;
@@ -138,10 +134,10 @@ impl Tracepoint {
                     mm: mm.read(raw)?,
                     step: if got { step } else { MmapLockStep::NotAcquired },
                     write: write.read(raw)? != 0,
-                    chain: chain.split(),
+                    chain,
                 })
             }
-            Known::Unknown => Body::Tracepoint(event, who, chain.split()),
+            Known::Unknown => Body::Tracepoint(event, who, chain),
         })
     }
 }

@@ -5,7 +5,7 @@
 pub struct FunctionId(pub u32);
 
 /// A stack in the book of stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackId(pub u32);
 
 impl StackId {

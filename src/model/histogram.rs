@@ -11,8 +11,10 @@
 /// Counts by bucket; only the buckets in use take memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// `(bucket, count)`, ascending by bucket.
-    buckets: Vec<(u8, u64)>,
+    /// A bit for each bucket in use: how many lower ones there are is where its count stands.
+    used: [u64; 4],
+    /// Counts of the buckets in use, ascending.
+    counts: Vec<u64>,
 }
 
 const STEPS: u64 = 8;
@@ -41,24 +43,37 @@ impl Histogram {
         self.add_bucket(bucket(value), 1);
     }
 
+    #[inline]
     fn add_bucket(&mut self, bucket: u8, count: u64) {
-        // Short vectors: a site's waits fall into a dozen neighbouring buckets.
-        match self.buckets.binary_search_by_key(&bucket, |&(b, _)| b) {
-            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(count),
-            Err(at) => self.buckets.insert(at, (bucket, count)),
+        let (word, bit) = (usize::from(bucket / 64), 1 << (bucket % 64));
+        let below = |word: u64| word.count_ones() as usize;
+        let before: usize = self.used[..word].iter().map(|&word| below(word)).sum();
+        let at = before + below(self.used[word] & (bit - 1));
+        if self.used[word] & bit == 0 {
+            self.used[word] |= bit;
+            self.counts.insert(at, count);
+        } else if let Some(counted) = self.counts.get_mut(at) {
+            *counted = counted.saturating_add(count);
         }
+    }
+
+    /// The buckets in use and their counts, ascending.
+    fn in_use(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        let words = [0, 64, 128, 192].into_iter().zip(self.used);
+        let buckets = words.flat_map(|(first, bits)| set_bits(bits).map(move |bit| first + bit));
+        buckets.zip(self.counts.iter().copied())
     }
 
     /// Adds all counts of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        for &(bucket, count) in &other.buckets {
+        for (bucket, count) in other.in_use() {
             self.add_bucket(bucket, count);
         }
     }
 
     /// How many values were counted.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|&(_, count)| count).sum()
+        self.counts.iter().sum()
     }
 
     /// The value below which the share `q` (0 to 1) of all values lies: the middle of its bucket.
@@ -66,7 +81,7 @@ impl Histogram {
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let rank = (q * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0u64;
-        self.buckets.iter().find_map(|&(bucket, count)| {
+        self.in_use().find_map(|(bucket, count)| {
             seen = seen.saturating_add(count);
             (seen >= rank).then(|| middle(bucket))
         })
@@ -74,8 +89,17 @@ impl Histogram {
 
     /// `(lower bound in ns, count)` of every bucket in use, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.buckets.iter().map(|&(bucket, count)| (lower_bound(bucket), count))
+        self.in_use().map(|(bucket, count)| (lower_bound(bucket), count))
     }
+}
+
+/// The numbers of the bits that are set, ascending.
+fn set_bits(mut bits: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let lowest = bits.trailing_zeros() as u8;
+        bits &= bits.checked_sub(1)?;
+        Some(lowest)
+    })
 }
 
 fn middle(bucket: u8) -> u64 {
@@ -99,6 +123,16 @@ mod tests {
             }
         }
         assert_eq!(bucket(u64::MAX), 255);
+    }
+
+    #[test]
+    fn counts_stand_in_the_order_of_their_buckets_whatever_came_first() {
+        let mut histogram = Histogram::default();
+        for bucket in [255, 0, 64, 63, 128, 191, 192, 64, 0] {
+            histogram.add(lower_bound(bucket));
+        }
+        let expected = [(0, 2), (63, 1), (64, 2), (128, 1), (191, 1), (192, 1), (255, 1)];
+        assert_eq!(histogram.in_use().collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl PerfCompat {
     }
 
     fn begin(&mut self, event: &Event<'_>, begin: &Begin<'_>, kernel: &Kernel) {
-        let caller = self.caller(begin.chain, kernel);
+        let caller = self.caller(begin.chain.split(), kernel);
         let key = self.key(event.tid, begin.lock, caller);
         let by = self.by;
         let row = self.rows.entry(key).or_insert_with(|| {

@@ -18,7 +18,7 @@ impl Stages {
             return;
         }
         let Stages { stacks, kernel, attribution, .. } = self;
-        let stack = stacks.intern_kernel(waking.chain.kernel);
+        let stack = stacks.kernel_of(waking.chain);
         let Some(release) = &attribution.facts(stack, kernel, stacks).release else { return };
         let (kinds, kind) = (release.kinds, release.kind);
         let waker = waking.who.task;
@@ -66,7 +66,7 @@ impl Stages {
         if release.who.context != Context::Task {
             return;
         }
-        let stack = stacks.intern_kernel(release.chain.kernel);
+        let stack = stacks.kernel_of(release.chain);
         let code = attribution.facts(stack, kernel, stacks).release.as_ref();
         let kind = code.map_or(HandOverKind::Release, |code| code.kind);
         let task = tasks.mention(release.who.task, at.pid, at.tid);

@@ -13,7 +13,7 @@ use crate::correlate::{
     Identity, KindSet, Leaving, LockSleep, Moment, OnlyLock, Recorded, RunState, RunStates, Sleeps,
     Stretch,
 };
-use crate::decode::{Callchain, SchedSwitch, TaskChange};
+use crate::decode::{RawChain, SchedSwitch, TaskChange};
 use crate::model::{Cpu, LockType, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
 
 /// Tasks whose latest switch-out is remembered.
@@ -165,7 +165,7 @@ impl Stages {
         if prev != TaskId::IDLE {
             self.tasks.mention(prev, at.pid, at.tid);
         }
-        let kernel = stacks.intern_kernel(switch.chain.kernel);
+        let kernel = stacks.kernel_of(switch.chain);
         let leaving = Leaving::from_prev_state(switch.prev_state, kernel);
         self.hear(|states, over| states.switch_out(prev, at, leaving, &mut |s| over.push(s)));
         let departure = self.departure(at, prev, (kernel, switch.chain), leaving);
@@ -180,7 +180,7 @@ impl Stages {
         &mut self,
         at: Moment,
         task: TaskId,
-        (stack, chain): (StackId, Callchain<'_>),
+        (stack, chain): (StackId, RawChain<'_>),
         leaving: Leaving,
     ) -> Departure {
         let traced = self.correlate.waits(task);
@@ -189,7 +189,7 @@ impl Stages {
         let shown = matches!(on, SleepOn::Futex(_))
             || matches!(on, SleepOn::Lock(_)) && self.user_stacks && !traced;
         let user = match shown && leaving != Leaving::Dead {
-            true => self.maps.resolve(at.pid, chain.user, &mut self.stacks),
+            true => self.maps.resolve(at.pid, chain.split().user, &mut self.stacks),
             false => StackId::EMPTY,
         };
         let wanted = leaving != Leaving::Dead && !traced;

@@ -17,7 +17,7 @@ use crate::correlate::{
     AddressSpaces, Cgroups, Copies, Correlate, Moment, Observation, Queues, Sleeps, StackPair,
     Tasks, Wakeups,
 };
-use crate::decode::{Begin, Body, Callchain, CpuSample, End, Event, Mmap, MmapLock, TaskChange};
+use crate::decode::{Begin, Body, CpuSample, End, Event, Mmap, MmapLock, RawChain, TaskChange};
 use crate::kernel::{Anchored, Kernel};
 use crate::model::{Filter, Nanos, StackId, TaskId, TimeRange, Timestamp};
 use crate::recording::Origin;
@@ -197,12 +197,12 @@ impl Stages {
     }
 
     #[inline]
-    fn stack_of(&mut self, pid: i32, chain: Callchain<'_>) -> StackPair {
+    fn stack_of(&mut self, pid: i32, chain: RawChain<'_>) -> StackPair {
         let Stages { stacks, maps, .. } = self;
         StackPair {
-            kernel: stacks.intern_kernel(chain.kernel),
+            kernel: stacks.kernel_of(chain),
             user: match self.user_stacks {
-                true => maps.resolve(pid, chain.user, stacks),
+                true => maps.resolve(pid, chain.split().user, stacks),
                 false => StackId::EMPTY,
             },
         }

@@ -122,7 +122,7 @@ fn find_data_end(sections: &mut Sections<File>, header: &FileHeader) -> Result<u
         chunk.clear();
         let most = READ_SIZE.min(end - at);
         sections.input.by_ref().take(most).read_to_end(&mut chunk).map_err(error)?;
-        let mut walk = Walk::up_to(usize::MAX);
+        let mut walk = Walk::default();
         let stop = walk.on(&chunk);
         let next = at + walk.at() as u64;
         at = match stop {

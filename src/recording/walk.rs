@@ -12,8 +12,6 @@ pub(crate) enum Stop {
     NeedMore,
     /// Behind a FINISHED_ROUND.
     RoundEnd,
-    /// In front of a record that would go beyond the limit.
-    Full,
     /// Behind a record that so many bytes follow which are no records.
     Followed(u64),
     /// In front of a record of `perf record -z`.
@@ -23,18 +21,12 @@ pub(crate) enum Stop {
 }
 
 /// A walk that goes on where it stopped when there are more bytes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Walk {
     at: usize,
-    limit: usize,
 }
 
 impl Walk {
-    /// A walk that stops before it is `limit` bytes long.
-    pub(crate) fn up_to(limit: usize) -> Walk {
-        Walk { at: 0, limit }
-    }
-
     /// Bytes of the whole records so far.
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -48,9 +40,6 @@ impl Walk {
             let size = usize::from(header.size);
             if size < HEADER_SIZE {
                 return Stop::Damaged(header.size);
-            }
-            if self.at + size > self.limit {
-                return Stop::Full;
             }
             let Some(record) = rest.get(..size) else { return Stop::NeedMore };
             let stop = stop_of(header.kind, record);
@@ -98,7 +87,7 @@ mod tests {
     fn a_walk_stops_where_the_readers_care() {
         let lost = record(kind::LOST, &[0; 16]);
         let zero = record(kind::LOST, &[]).iter().take(6).copied().chain([0, 0]).collect();
-        let cases: [(Vec<u8>, usize, Stop); 8] = [
+        let cases: [(Vec<u8>, usize, Stop); 7] = [
             (lost[..23].to_vec(), 0, Stop::NeedMore),
             (lost[..7].to_vec(), 0, Stop::NeedMore),
             (record(kind::FINISHED_ROUND, &[]), 8, Stop::RoundEnd),
@@ -106,10 +95,9 @@ mod tests {
             (record(kind::AUXTRACE, &[0xff; 40]), 48, Stop::Followed(u64::MAX)),
             (record(kind::COMPRESSED, &[1; 8]), 0, Stop::Compressed),
             (zero, 0, Stop::Damaged(0)),
-            (record(kind::FINISHED_INIT, &[0; 56]), 0, Stop::Full),
         ];
         for (bytes, at, stop) in cases {
-            let mut walk = Walk::up_to(24 + 48);
+            let mut walk = Walk::default();
             assert_eq!(walk.on(&[&lost[..], &bytes].concat()), stop);
             assert_eq!(walk.at(), 24 + at, "{stop:?}");
         }
@@ -118,7 +106,7 @@ mod tests {
     #[test]
     fn a_walk_goes_on_when_more_bytes_have_come() {
         let bytes = [record(kind::LOST, &[0; 16]), record(kind::FINISHED_ROUND, &[])].concat();
-        let mut walk = Walk::up_to(usize::MAX);
+        let mut walk = Walk::default();
         for len in 0..bytes.len() {
             assert_eq!(walk.on(&bytes[..len]), Stop::NeedMore);
         }

@@ -282,7 +282,7 @@ pub(crate) fn caller(key: &RowKey) -> Cell {
     if names.is_empty() {
         return Cell::new(caller);
     }
-    let short = format!(".. < {caller}");
+    let short = caller.clone().into_owned();
     names.push(caller);
     Cell { short, ..Cell::new(names.join(" < ")) }
 }

@@ -44,6 +44,12 @@ impl Cell {
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Cell {
         Cell { text: text.into(), style, ..Cell::default() }
     }
+
+    /// What there is room for in so many columns.
+    pub(crate) fn within(&self, width: usize) -> String {
+        let fits = self.short.is_empty() || columns(&self.text) <= width;
+        shorten(if fits { &self.text } else { &self.short }, width)
+    }
 }
 
 /// What stands in the grid, from top to bottom.
@@ -109,8 +115,7 @@ impl Grid {
             if width == 0 {
                 continue;
             }
-            let fits = cell.short.is_empty() || columns(&cell.text) <= width;
-            let cut = shorten(if fits { &cell.text } else { &cell.short }, width);
+            let cut = cell.within(width);
             let text = cut.trim_end();
             let before = if column.kind == Kind::Number { width - columns(&cut) } else { 0 };
             // Spaces are owed until something follows: lines have none at their end.

@@ -43,6 +43,7 @@ pub use csv::Csv;
 pub use findings::{Sentence, sentence};
 pub use flamegraph::FlameGraph;
 pub use folded::{Folded, Weight};
+pub(crate) use grid::Cell;
 pub use json::{Json, SCHEMA, SCHEMA_VERSION};
 pub use paths_json::{PATHS_SCHEMA, PATHS_SCHEMA_VERSION};
 pub use script::Script;

@@ -113,14 +113,14 @@ impl<'a> Script<'a> {
 
 fn chain<'a>(body: &Body<'a>) -> Callchain<'a> {
     match body {
-        Body::ContentionBegin(begin) => begin.chain,
+        Body::ContentionBegin(begin) => begin.chain.split(),
         Body::ContentionEnd(end) => end.chain.split(),
-        Body::ContendedRelease(release) => release.chain,
-        Body::SchedWaking(waking) => waking.chain,
-        Body::SchedSwitch(switch) => switch.chain,
-        Body::MmapLock(event) => event.chain,
-        Body::Tracepoint(_, _, chain) => *chain,
-        Body::CpuSample(sample) => sample.chain,
+        Body::ContendedRelease(release) => release.chain.split(),
+        Body::SchedWaking(waking) => waking.chain.split(),
+        Body::SchedSwitch(switch) => switch.chain.split(),
+        Body::MmapLock(event) => event.chain.split(),
+        Body::Tracepoint(_, _, chain) => chain.split(),
+        Body::CpuSample(sample) => sample.chain.split(),
         _ => Callchain::default(),
     }
 }
@@ -219,8 +219,8 @@ fn text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Decoder, RawRecord, Stamps};
-    use crate::order::{Dated, Order};
+    use crate::decode::Decoder;
+    use crate::order::{Dated, Dater, Order, Ordered};
     use crate::source::{At, Synthetic};
 
     fn lines(synthetic: &mut Synthetic, kallsyms: &[u8]) -> Vec<String> {
@@ -228,12 +228,15 @@ mod tests {
         let kernel = Kernel::from_kallsyms(kallsyms);
         let script = Script::new(&origin.events, &kernel);
         let decoder = Decoder::new(&origin.events).unwrap();
-        let stamps = Stamps::new(&origin.events).unwrap();
+        let mut dater = Dater::new(&origin.events).unwrap();
         let mut order = Order::default();
         let mut out = Vec::new();
-        let mut write =
-            |raw: RawRecord<'_>| script.write(&decoder.decode(raw).unwrap(), &mut out).unwrap();
-        order.push(Dated::new(synthetic.take_round(), &stamps), &mut write);
+        let mut write = |ordered: Ordered| {
+            for raw in ordered.records() {
+                script.write(&decoder.decode(raw).unwrap(), &mut out).unwrap();
+            }
+        };
+        order.push(Dated::new(synthetic.take_round(), &mut dater), &mut write);
         order.finish(&mut write);
         String::from_utf8(out).unwrap().lines().map(String::from).collect()
     }

@@ -94,6 +94,22 @@ pub fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// How often a second something happened that happened `n` times in `time`: `2,310`, `7.4`, `<0.1`.
+pub fn per_second(n: u64, time: Nanos) -> String {
+    const SECOND: u64 = 1_000_000_000;
+    match divide(n, time.0.max(1), 10 * SECOND) {
+        0 if n > 0 => "<0.1".to_owned(),
+        0 => "0".to_owned(),
+        tenths if tenths < 100 => format!("{}.{}", tenths / 10, tenths % 10),
+        _ => count(divide(n, time.0.max(1), SECOND)),
+    }
+}
+
+/// How much time of `part` there is to a second of `whole`: 3.4 s where 3.4 threads waited on average.
+pub fn time_per_second(part: Nanos, whole: Nanos) -> Nanos {
+    Nanos(divide(part.0, whole.0.max(1), 1_000_000_000))
+}
+
 /// A share of one as a percentage. Neither a little nor nearly all is rounded away: `<1 %`,
 /// `>99 %`; `0 %` and `100 %` are exact.
 pub fn percent(share: f64) -> String {
@@ -202,6 +218,19 @@ mod tests {
             assert_eq!(time(Nanos(ns)), sentence, "{ns} in a sentence");
             assert_eq!(time_cell(Nanos(ns)), cell, "{ns} in a cell");
         }
+    }
+
+    #[test]
+    fn rates_are_counts_and_times_to_a_second() {
+        let s = |tenths: u64| Nanos(tenths * 100_000_000);
+        let cases = [(0, "0"), (10, "0.5"), (198, "9.9"), (199, "10"), (46_200, "2,310")];
+        for (n, rate) in cases {
+            assert_eq!(per_second(n, s(200)), rate, "{n} in 20 s");
+        }
+        assert_eq!(time_per_second(s(68), s(20)), s(34));
+        assert_eq!(time_per_second(Nanos::ZERO, Nanos::ZERO), Nanos::ZERO);
+        assert_eq!(per_second(1, s(300)), "<0.1");
+        assert_eq!(per_second(0, Nanos::ZERO), "0");
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Header {
         self.cpus = self.cpus.max(other.cpus);
         self.elapsed += other.elapsed;
         self.threads = self.threads.saturating_add(other.threads);
+        self.exit_status = self.exit_status.filter(|status| other.exit_status == Some(*status));
         add(&mut self.cpu_time, other.cpu_time, |a, b| a + b);
     }
 }

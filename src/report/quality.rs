@@ -44,6 +44,7 @@ pub(super) fn header(sources: &Sources<'_>) -> Header {
         cpus: origin.host.cpus_online,
         elapsed: span.1.since(span.0),
         threads: sources.tasks.threads(),
+        exit_status: origin.end.as_ref().and_then(|end| end.exit_status),
         cpu_time: sampled.then(|| sources.tables.cpu_total().time),
     }
 }

@@ -25,6 +25,8 @@ pub struct Header {
     pub elapsed: Nanos,
     /// Tasks seen waiting or running.
     pub threads: u64,
+    /// The command's, as a shell gives it; `None` without a command, and where it outlived the recording.
+    pub exit_status: Option<i32>,
     /// CPU time of the target by samples; `None` when CPUs were not sampled.
     pub cpu_time: Option<Nanos>,
 }

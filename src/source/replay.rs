@@ -20,8 +20,8 @@ use crate::recording::{DataRange, Origin, ReadError, Reader, Stop, Walk};
 
 /// Bytes asked for in one read: two of them fit into the second-level cache.
 const READ_SIZE: u64 = 256 * 1024;
-/// A round longer than this comes in pieces.
-const PIECE_MAX: usize = 4 * 1024 * 1024;
+/// A round comes in pieces of so many bytes or a read more, which are dated while they are in that cache.
+const PIECE: usize = 256 * 1024;
 
 /// What records are read from.
 trait Input: Read + Seek + Send {}
@@ -125,7 +125,7 @@ impl Replay {
         if self.ended {
             return Ok(());
         }
-        let mut walk = Walk::up_to(PIECE_MAX);
+        let mut walk = Walk::default();
         let carried = self.carried.get(self.carried_from..).unwrap_or_default();
         let mut stop = walk.on(carried);
         if stop != Stop::NeedMore {
@@ -137,6 +137,10 @@ impl Replay {
             self.carried_from = 0;
             while stop == Stop::NeedMore && self.read_on(&mut into.bytes)? {
                 stop = walk.on(&into.bytes);
+                if stop == Stop::NeedMore && walk.at() >= PIECE {
+                    self.carry(into, walk.at());
+                    return Ok(());
+                }
             }
             self.carry(into, walk.at());
         }
@@ -147,7 +151,6 @@ impl Replay {
     fn act_on(&mut self, stop: Stop, into: &mut Round) -> Result<(), ReadError> {
         match stop {
             Stop::RoundEnd => into.finished = true,
-            Stop::Full => {}
             Stop::Followed(extra) => self.skip(extra)?,
             Stop::Compressed => return Err(ReadError::Compressed),
             // The end of the records, or the end of a file that was cut inside a record.

@@ -9,12 +9,12 @@ use crate::report::{Report, Row};
 /// A column of numbers; names stand behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Column {
-    /// Traced and spun time.
+    /// Traced and spun time; while a recording runs, of a second.
     #[default]
     Wait,
     /// Its share of all waiting.
     Share,
-    /// How many waits.
+    /// How many waits; while a recording runs, in a second.
     Waits,
     /// How many wait at this moment; while a recording runs.
     Now,
@@ -58,8 +58,10 @@ impl Column {
     }
 
     /// What stands above it.
-    pub fn title(self) -> &'static str {
+    pub fn title(self, live: bool) -> &'static str {
         match self {
+            Column::Wait if live => "wait/s",
+            Column::Waits if live => "waits/s",
             Column::Wait => "wait",
             Column::Share => "share",
             Column::Waits => "waits",
@@ -82,12 +84,16 @@ impl Column {
         }
     }
 
-    /// What it says of a row.
-    pub(super) fn cell(self, report: &Report, stat: &WaitStat) -> String {
-        let time = |t: Option<Nanos>| match t {
-            None | Some(Nanos::ZERO) => "-   ".to_owned(),
-            Some(t) => units::time_cell(t),
-        };
+    /// What it says of a row; in a second, where the time is given in which all this was.
+    pub(super) fn cell(self, report: &Report, rated: Option<Nanos>, stat: &WaitStat) -> String {
+        match (self, rated) {
+            (Column::Wait, Some(all)) => time(Some(units::time_per_second(stat.wait(), all))),
+            (Column::Waits, Some(all)) => units::per_second(stat.contended(), all),
+            (column, _) => column.sum(report, stat),
+        }
+    }
+
+    fn sum(self, report: &Report, stat: &WaitStat) -> String {
         match self {
             Column::Wait => time(Some(stat.wait())),
             Column::Share => units::percent(report.share(stat)),
@@ -134,6 +140,13 @@ impl Column {
             a.is_uncharged().cmp(&b.is_uncharged()).then(order)
         });
         shown
+    }
+}
+
+fn time(t: Option<Nanos>) -> String {
+    match t {
+        None | Some(Nanos::ZERO) => "-   ".to_owned(),
+        Some(t) => units::time_cell(t),
     }
 }
 

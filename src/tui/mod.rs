@@ -9,6 +9,7 @@ mod bindings;
 mod columns;
 mod input;
 mod output;
+mod pace;
 mod state;
 mod terminal;
 mod theme;

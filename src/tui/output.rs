@@ -79,6 +79,7 @@ fn look(cell: &vt100::Cell) -> Style {
     (style.fg, style.bg) = (color(cell.fgcolor()), color(cell.bgcolor()));
     for (is_so, modifier) in [
         (cell.bold(), Modifier::BOLD),
+        (cell.dim(), Modifier::DIM),
         (cell.italic(), Modifier::ITALIC),
         (cell.underline(), Modifier::UNDERLINED),
         (cell.inverse(), Modifier::REVERSED),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ratatui::text::Line;
 
 use super::columns::Column;
+use super::pace::Pace;
 use super::view::names;
 use crate::model::{GroupBy, Nanos, PathQuery, Query, TimeRange, Timestamp};
 use crate::report::{Paths, Report, Row, RowKey};
@@ -67,6 +68,15 @@ pub struct Snapshot {
     pub paths: Paths,
     /// The slices of time that the history of rows speaks of, from the first event on.
     pub slices: Vec<TimeRange>,
+    /// From when to when `report` counts waits.
+    pub span: TimeRange,
+}
+
+impl Snapshot {
+    /// How long `report` counted waits.
+    pub(super) fn time(&self) -> Nanos {
+        self.span.to.since(self.span.from)
+    }
 }
 
 /// A form in which what is shown can be written to a file.
@@ -106,10 +116,12 @@ const WINDOWS: [Option<Nanos>; 4] =
 /// What a recording that runs adds.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
-    /// A command runs, and how it is.
-    pub command: Option<String>,
+    /// A command runs.
+    pub command: bool,
     /// The picture of its output; `None` without a command.
     pub output: Option<Vec<Line<'static>>>,
+    /// The share of all CPUs that lockprof takes, 0 to 1.
+    pub cost: f64,
     /// What makes the numbers doubtful.
     pub doubt: Option<String>,
 }
@@ -142,6 +154,8 @@ pub struct State {
     pub(super) slice: usize,
     pub(super) mark: Option<usize>,
     pub(super) snapshot: Option<Arc<Snapshot>>,
+    /// How fast events come.
+    pub(super) pace: Pace,
     /// Rows that pass the filter, sorted: indexes into the snapshot.
     pub(super) shown: Vec<usize>,
     pub(super) selected: usize,
@@ -174,6 +188,7 @@ impl State {
             slice: 0,
             mark: None,
             snapshot: None,
+            pace: Pace::default(),
             shown: Vec::new(),
             selected: 0,
             scroll: 0,
@@ -227,6 +242,7 @@ impl State {
     /// Takes an answer. The cursor stays on its row.
     pub fn show(&mut self, snapshot: Snapshot) {
         let selected = self.selected_row().map(|row| row.key.clone());
+        self.pace.note(snapshot.span.to, snapshot.report.trust.records);
         self.snapshot = Some(Arc::new(snapshot));
         self.arrange(selected.as_ref());
     }
@@ -234,6 +250,11 @@ impl State {
     /// Says something in the last line.
     pub fn say(&mut self, text: impl Into<String>) {
         self.said = Some(text.into());
+    }
+
+    /// Takes back what was said.
+    pub fn unsay(&mut self) {
+        self.said = None;
     }
 
     /// The text that rows must contain.

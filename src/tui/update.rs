@@ -8,7 +8,7 @@ use super::view::layout;
 /// Takes an input.
 pub fn update(state: &mut State, input: Input) -> Option<Effect> {
     if !matches!(input, Input::Resize(..)) {
-        state.said = None;
+        state.unsay();
     }
     match input {
         Input::Resize(columns, lines) => {
@@ -168,7 +168,7 @@ fn live(state: &mut State, action: Action) -> Option<Effect> {
 
 /// While a command runs there is something to decide; Ctrl-C is what it is without a screen.
 fn quit(state: &mut State, key: Key) -> Option<Effect> {
-    let runs = state.live.as_ref().is_some_and(|live| live.command.is_some());
+    let runs = state.live.as_ref().is_some_and(|live| live.command);
     match (runs, key) {
         (false, _) => return Some(Effect::Quit),
         (true, Key::Ctrl(_)) => return Some(Effect::Interrupt),

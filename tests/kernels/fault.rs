@@ -4,7 +4,7 @@
 //! place off, wakings left out, readers taken for writers.
 
 use lockprof::decode::{Body, Decoder, LayoutError, RawRecord};
-use lockprof::model::Timestamp;
+use lockprof::model::{StackId, Timestamp};
 use lockprof::recording::Origin;
 use lockprof_collectors::perf::record::RecordHeader;
 
@@ -114,7 +114,7 @@ impl Broken {
 }
 
 fn swap_modes(decoder: &Decoder, record: &mut [u8]) {
-    let raw = RawRecord { bytes: record, offset: 0, time: Timestamp(0) };
+    let raw = RawRecord { bytes: record, offset: 0, time: Timestamp(0), stack: StackId::EMPTY };
     let Ok(event) = decoder.decode(raw) else { return };
     let Body::ContentionBegin(begin) = event.body else { return };
     if begin.flags.0 as u8 & READ_AND_WRITE == 0 {

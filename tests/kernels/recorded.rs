@@ -102,11 +102,11 @@ impl Frames {
 
 fn chain<'a>(body: &Body<'a>) -> Option<Callchain<'a>> {
     match body {
-        Body::ContentionBegin(begin) => Some(begin.chain),
-        Body::SchedWaking(waking) => Some(waking.chain),
-        Body::SchedSwitch(switch) => Some(switch.chain),
-        Body::CpuSample(sample) => Some(sample.chain),
-        Body::Tracepoint(_, _, chain) => Some(*chain),
+        Body::ContentionBegin(begin) => Some(begin.chain.split()),
+        Body::SchedWaking(waking) => Some(waking.chain.split()),
+        Body::SchedSwitch(switch) => Some(switch.chain.split()),
+        Body::CpuSample(sample) => Some(sample.chain.split()),
+        Body::Tracepoint(_, _, chain) => Some(chain.split()),
         _ => None,
     }
 }

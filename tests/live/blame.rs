@@ -102,7 +102,7 @@ fn wakings_of_waiters(file: &Path) -> (usize, usize) {
         }
         Body::SchedWaking(waking) if waking.who.context == Context::Task => {
             if let Some((known, seen)) = waits.get_mut(&waking.woken) {
-                let frames = waking.chain.kernel.chunks_exact(8).map(|ip| word(ip, 0));
+                let frames = waking.chain.split().kernel.chunks_exact(8).map(|ip| word(ip, 0));
                 let frames: Vec<u64> = frames.collect();
                 let release = Facts::of(&kernel, &frames).release;
                 let of_kind = release.is_some_and(|r| r.kinds.contains(LockKind::Rwsem));

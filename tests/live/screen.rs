@@ -1,11 +1,12 @@
 //! The screen over a recording that runs, on a terminal of its own.
 
+use std::fs::read_to_string;
 use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::machine::{LOCKPROF, Machine};
+use super::machine::{LOCKPROF, Machine, say, skip};
 use crate::pty::Session;
 
 fn record(machine: &Machine, command: &[&str]) -> Session {
@@ -37,8 +38,34 @@ fn the_screen_shows_the_hammers_lock_while_it_runs_and_the_summary_says_the_same
     session.press("qs");
     let (status, shown) = session.end();
     assert_eq!(status.code(), Some(143), "{shown}");
-    assert!(shown.contains("next: lockprof report"), "{shown}");
+    assert_summary_is_the_report(&machine, &shown);
     assert!(number(&machine, "total") > 20);
+}
+
+/// What the terminal shows of the summary is the end of what `report` prints of the file.
+fn assert_summary_is_the_report(machine: &Machine, shown: &str) {
+    let report = machine.lockprof(["report", "--top", "10"]).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let summary = shown.lines().take_while(|line| !line.starts_with("next: "));
+    let summary: Vec<&str> = summary.skip_while(|line| !line.contains(" of ")).collect();
+    assert!(summary.iter().any(|line| line.starts_with("trust: ")), "{shown}");
+    for line in summary {
+        assert!(report.lines().any(|known| known == line), "{line}\nis not in\n{report}");
+    }
+}
+
+#[test]
+fn after_a_reset_the_summary_is_read_from_the_file_which_has_everything() {
+    let Some(machine) = Machine::or_skip() else { return };
+    let mut session = record(&machine, &[LOCKPROF, "hammer", "mmap-sem", "--seconds", "300s"]);
+    session.until("the lock", shows("mmap_lock"));
+    session.press("0");
+    session.until("that it was understood", shows("counting from now on"));
+    session.until("waits counted anew", shows("mmap_lock"));
+    session.press("qs");
+    let (status, shown) = session.end();
+    assert_eq!(status.code(), Some(143), "{shown}");
+    assert_summary_is_the_report(&machine, &shown);
 }
 
 #[test]
@@ -116,6 +143,48 @@ fn without_the_screen_the_command_has_the_terminal() {
     let (status, shown) = session.end();
     assert_eq!(status.code(), Some(0), "{shown}");
     machine.report(&[]);
+}
+
+/// `examples/NAME/run.sh`, small; `None`, said aloud, where there can be no XFS in a file.
+fn example(machine: &Machine, name: &str, scale: u32) -> Option<Session> {
+    let works = |words: &[&str]| {
+        machine.command(words).output().is_ok_and(|output| output.status.success())
+    };
+    if !works(&["losetup", "--find"]) {
+        return skip("there is no loop device");
+    }
+    let file_systems = read_to_string("/proc/filesystems").unwrap();
+    if !file_systems.contains("xfs") && !works(&["modprobe", "xfs"]) {
+        return skip("this kernel has no XFS");
+    }
+    let script = format!("{}/examples/{name}/run.sh", env!("CARGO_MANIFEST_DIR"));
+    let (program, scale) = (format!("LOCKPROF={LOCKPROF}"), format!("SCALE={scale}"));
+    let words = [program.as_str(), &scale, "SIZE=8G", &script];
+    Some(Session::start(Path::new("env"), &words, &machine.place("")))
+}
+
+#[test]
+fn the_screen_shows_the_locks_of_fs_mark_and_of_xfs_repair() {
+    let tools = ["losetup", "mount", "mkfs.xfs", "xfs_repair", "fs_mark"];
+    let Some(machine) = Machine::with_tools_or_skip(&tools) else { return };
+    for (name, scale, lock) in [("fs_mark", 10, "xfs AGI buffer"), ("xfs_repair", 20, "mmap_lock")]
+    {
+        let Some(mut session) = example(&machine, name, scale) else { return };
+        let mut seen = vec![session.sees(shows(lock))];
+        for (key, wanted) in [("s", "caller"), ("4", "[4 Output]"), ("1", "[1 Hotspots]")] {
+            session.press(key);
+            seen.push(session.sees(shows(wanted)));
+        }
+        // A fast machine may be done before the keys are.
+        say(&format!("{name}: {lock}, call sites, output, hotspots seen in time: {seen:?}"));
+        let (status, shown) = session.end();
+        assert!(status.success() && shown.contains("== flame graph: "), "{name}: {shown}");
+        let report = machine.report(&["--by", "lock", &format!("{name}.data")]);
+        let rows = report["rows"].as_array().unwrap();
+        let has_name = |row: &&Value| row["lock"]["name"].as_str().unwrap().starts_with(lock);
+        let row = rows.iter().find(has_name).unwrap();
+        assert!(row["share"].as_f64().unwrap() > 0.2, "{row}");
+    }
 }
 
 #[test]

@@ -68,6 +68,17 @@ impl Session {
         }
     }
 
+    /// The same of a program that ends by itself: whether the screen was as wanted before that.
+    pub(crate) fn sees(&mut self, wanted: impl Fn(&vt100::Screen) -> bool) -> bool {
+        while !wanted(self.screen.screen()) {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            self.read();
+        }
+        true
+    }
+
     pub(crate) fn read(&mut self) {
         let mut polled = [PollFd::new(&self.controller, PollFlags::IN)];
         let pause = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

@@ -9,13 +9,13 @@ use crate::fixtures::{KERNELS, events, names_of, symbols};
 
 fn chain<'a>(body: &Body<'a>) -> Option<Callchain<'a>> {
     match body {
-        Body::ContentionBegin(begin) => Some(begin.chain),
+        Body::ContentionBegin(begin) => Some(begin.chain.split()),
         Body::ContentionEnd(end) => Some(end.chain.split()),
-        Body::ContendedRelease(release) => Some(release.chain),
-        Body::SchedWaking(waking) => Some(waking.chain),
-        Body::SchedSwitch(switch) => Some(switch.chain),
-        Body::CpuSample(sample) => Some(sample.chain),
-        Body::Tracepoint(_, _, chain) => Some(*chain),
+        Body::ContendedRelease(release) => Some(release.chain.split()),
+        Body::SchedWaking(waking) => Some(waking.chain.split()),
+        Body::SchedSwitch(switch) => Some(switch.chain.split()),
+        Body::CpuSample(sample) => Some(sample.chain.split()),
+        Body::Tracepoint(_, _, chain) => Some(chain.split()),
         _ => None,
     }
 }

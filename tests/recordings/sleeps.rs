@@ -26,7 +26,7 @@ fn sleeps_by_function(kernel: &str, name: &str) -> BTreeMap<String, u64> {
         if states == 0 || states & 0x30 != 0 || switch.prev.0 == 0 {
             return;
         }
-        let ips = switch.chain.kernel.chunks_exact(8);
+        let ips = switch.chain.split().kernel.chunks_exact(8);
         let mut functions = ips
             .filter_map(|ip| symbols.function(u64::from_le_bytes(ip.try_into().unwrap())))
             .map(|function| symbols.name(function));

@@ -117,6 +117,7 @@ fn header() -> Header {
         cpus: 2,
         elapsed: Nanos(2_140_000_000),
         threads: 33,
+        exit_status: Some(0),
         cpu_time: Some(Nanos(3_400_000_000)),
     }
 }

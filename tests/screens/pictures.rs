@@ -1,5 +1,6 @@
 //! Every screen at both sizes.
 
+use lockprof::model::Nanos;
 use lockprof::tui::Key;
 
 use crate::golden::assert_golden;
@@ -77,10 +78,37 @@ fn a_terminal_that_is_too_small_says_so() {
 }
 
 #[test]
+fn the_first_line_says_how_the_command_ended() {
+    let mut screen = Screen::new(100, 30);
+    for (status, words) in [(0, "exited 0"), (3, "exited 3"), (143, "exited 143 (SIGTERM)")] {
+        screen.show(|snapshot| snapshot.report.header.exit_status = Some(status));
+        assert!(screen.text().lines().next().unwrap().contains(words), "{}", screen.text());
+    }
+}
+
+#[test]
+fn where_there_is_no_room_what_matters_stays() {
+    let mut screen = Screen::live(80, 24);
+    screen.show(|snapshot| {
+        let total = &mut snapshot.report.total;
+        (total.waiting, total.oldest) = (120, Nanos(2_300_000_000));
+        snapshot.span.to.0 += 500_000_000;
+        snapshot.report.trust.records += 617_000;
+        snapshot.report.trust.lost = vec![(None, 12_345)];
+    });
+    let second = screen.text().lines().nth(1).unwrap().to_owned();
+    let wanted = " waited 743 ms  now 120 waiting  1,234,000 events/s  lost 12,345  cost 2 %";
+    assert_eq!(second, wanted);
+}
+
+#[test]
 fn while_it_runs() {
     for (columns, lines) in [(80, 24), (120, 40)] {
         let mut screen = Screen::live(columns, lines);
-        assert_golden(&format!("screens/live-{columns}x{lines}.txt"), &screen.text());
+        for (key, by) in [('l', ""), ('s', "-sites"), ('t', "-tasks"), ('r', "-releasers")] {
+            screen.press(&[Key::Char(key)]);
+            assert_golden(&format!("screens/live{by}-{columns}x{lines}.txt"), &screen.text());
+        }
         screen.press(&[Key::Char('4')]);
         assert_golden(&format!("screens/output-{columns}x{lines}.txt"), &screen.text());
         screen.press(&[Key::Char('q')]);

@@ -50,6 +50,7 @@ fn answer(recording: Recording, question: &Question) -> Snapshot {
         report: pipeline.report(&question.query),
         paths: pipeline.paths(&question.paths),
         slices: pipeline.slices(),
+        span: pipeline.span(),
     };
     known.push((recording, question.clone(), snapshot.clone()));
     snapshot
@@ -82,11 +83,19 @@ impl Screen {
         let mut output = Output::new(columns, lines - 4);
         output.take(b"one\r\n\x1b[32mtwo\x1b[0m\r\nthree");
         screen.state.set_live(Live {
-            command: Some("running".to_owned()),
+            command: true,
             output: Some(output.lines()),
+            cost: 0.018,
             doubt: None,
         });
         screen
+    }
+
+    /// Shows the recording with something else in it.
+    pub(crate) fn show(&mut self, change: impl FnOnce(&mut Snapshot)) {
+        let mut snapshot = answer(self.recording, &self.state.question());
+        change(&mut snapshot);
+        self.state.show(snapshot);
     }
 
     pub(crate) fn input(&mut self, input: Input) {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use hammer::{Hammer, HammerArgs};
-pub use record::{Collect, RecordArgs};
+pub use record::{Collect, RecordArgs, SeenArgs};
 pub use report::{By, FilterArgs, FlamegraphArgs, Format, InputArgs, ReportArgs, Sort, Weight};
 
 pub use screen::{TopArgs, TopFormat, TuiArgs};

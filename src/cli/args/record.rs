@@ -38,9 +38,9 @@ pub struct RecordArgs {
     /// Record the cgroup of each task, for `report --by cgroup`: 8 bytes a sample
     #[arg(long)]
     pub cgroups: bool,
-    /// Record only on these CPUs, as 0-3,8
-    #[arg(short = 'C', long, value_name = "LIST")]
-    pub cpus: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub seen: SeenArgs,
     /// Stop after this time: 30s, 2m
     #[arg(short, long, value_name = "TIME")]
     pub duration: Option<Nanos>,
@@ -48,18 +48,6 @@ pub struct RecordArgs {
     #[arg(short = 'F', long, value_name = "HZ", default_value_t = DEFAULT_FREQUENCY,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub frequency: u64,
-    /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
-    #[arg(long)]
-    pub no_cpu: bool,
-    /// Do not record who wakes whom: no `report --blame`; saves a callchain for each waking
-    #[arg(long)]
-    pub no_blame: bool,
-    /// Do not record context switches: whether a waiter slept or had no CPU stays unknown
-    #[arg(long)]
-    pub no_phases: bool,
-    /// Do not record where tasks sleep: saves a callchain for each sleep
-    #[arg(long)]
-    pub no_sleeps: bool,
     /// Record the stack of each release of a lock that is waited for (Linux 7.2 and later), about ten
     /// for each wait; without, those that wake somebody have one
     #[arg(long, conflicts_with = "no_blame")]
@@ -71,9 +59,6 @@ pub struct RecordArgs {
     /// of what locks it; mmap-lock-holds tells how long it is held, for half of it
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub collect: Vec<Collect>,
-    /// Leave spinlocks out
-    #[arg(long)]
-    pub no_spin: bool,
     /// Record callchains at the end of waits too, which `perf lock contention` needs
     #[arg(long)]
     pub perf_compat: bool,
@@ -89,6 +74,29 @@ pub struct RecordArgs {
     /// The command to run and record
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// What is seen of the machine.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SeenArgs {
+    /// Record only on these CPUs, as 0-3,8
+    #[arg(short = 'C', long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// Leave spinlocks out
+    #[arg(long)]
+    pub no_spin: bool,
+    /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
+    #[arg(long)]
+    pub no_cpu: bool,
+    /// Do not record who wakes whom: releasers stay unknown; saves a callchain for each waking
+    #[arg(long)]
+    pub no_blame: bool,
+    /// Do not record context switches: whether a waiter slept or had no CPU stays unknown
+    #[arg(long)]
+    pub no_phases: bool,
+    /// Do not record where tasks sleep: saves a callchain for each sleep
+    #[arg(long)]
+    pub no_sleeps: bool,
 }
 
 /// `--collect`.

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{By, InputArgs, RecordArgs};
+use super::{By, InputArgs, RecordArgs, SeenArgs};
 use crate::model::{GroupBy, Nanos, Query};
 
 /// `tui`.
@@ -52,39 +52,15 @@ pub struct TopArgs {
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     pub format: TopFormat,
-    /// Record only on these CPUs, as 0-3,8
-    #[arg(short = 'C', long, value_name = "LIST")]
-    pub cpus: Option<String>,
-    /// Leave spinlocks out
-    #[arg(long)]
-    pub no_spin: bool,
-    /// Do not sample CPUs: spinning that no tracepoint shows stays unseen
-    #[arg(long)]
-    pub no_cpu: bool,
-    /// Do not look who wakes whom
-    #[arg(long)]
-    pub no_blame: bool,
-    /// Do not look at context switches
-    #[arg(long)]
-    pub no_phases: bool,
-    /// Do not look where tasks sleep
-    #[arg(long)]
-    pub no_sleeps: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub seen: SeenArgs,
 }
 
 impl TopArgs {
     /// What is to be recorded.
     pub fn record(&self) -> RecordArgs {
-        RecordArgs {
-            all: true,
-            cpus: self.cpus.clone(),
-            no_spin: self.no_spin,
-            no_cpu: self.no_cpu,
-            no_blame: self.no_blame,
-            no_phases: self.no_phases,
-            no_sleeps: self.no_sleeps,
-            ..RecordArgs::of_defaults()
-        }
+        RecordArgs { all: true, seen: self.seen.clone(), ..RecordArgs::of_defaults() }
     }
 
     /// The question of each block.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::cost::Cost;
 use super::mailbox::Mailbox;
 use super::summary;
 use crate::analyse::Detail;
@@ -35,9 +36,10 @@ const ROUNDS_TO_ANSWERS: u32 = 5;
 /// How long a question may wait when nothing is recorded.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the status line shows.
-#[derive(Debug, Default)]
+/// How the recording is.
+#[derive(Debug)]
 pub(super) struct Progress {
+    cost: Cost,
     waits: AtomicU64,
     lost: AtomicU64,
     in_flight: AtomicUsize,
@@ -45,6 +47,21 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    fn begin(cpus: u32) -> Progress {
+        Progress {
+            cost: Cost::begin(cpus),
+            waits: AtomicU64::default(),
+            lost: AtomicU64::default(),
+            in_flight: AtomicUsize::default(),
+            behind: AtomicBool::default(),
+        }
+    }
+
+    /// What it costs.
+    pub(super) fn cost(&self) -> &Cost {
+        &self.cost
+    }
+
     /// Waits that ended, and records that were lost.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.waits.load(Ordering::Relaxed), self.lost.load(Ordering::Relaxed))
@@ -104,7 +121,7 @@ impl Analysis {
         let pipeline = Pipeline::new(origin.clone(), symbols, detail, &Filter::default())?;
         let (rounds, to_analyse) = channel();
         let (freed, spare) = channel();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::begin(origin.host.cpus_online));
         let listener = Listener {
             rounds,
             spare: Arc::new(Mutex::new(spare)),
@@ -121,7 +138,7 @@ impl Analysis {
         self.listener.clone()
     }
 
-    /// What the status line shows.
+    /// How the recording is.
     pub(super) fn progress(&self) -> &Progress {
         &self.listener.progress
     }
@@ -181,8 +198,32 @@ fn analyse(
         progress.waits.store(pipeline.waits(), Ordering::Relaxed);
         progress.lost.store(pipeline.lost(), Ordering::Relaxed);
         // When nobody wants buffers any more, recording has ended.
-        let _ = freed.send(pipeline.spare_buffer());
+        pipeline.spare_buffer().into_iter().for_each(|bytes| drop(freed.send(bytes)));
     }
     pipeline.finish();
     pipeline
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipeline_that_falls_behind_gets_no_more_rounds() {
+        let ((rounds, to_analyse), (_, spare)) = (channel(), channel());
+        let progress = Arc::new(Progress::begin(1));
+        let spare = Arc::new(Mutex::new(spare));
+        let listener = Listener { rounds, spare, progress: Arc::clone(&progress) };
+        let round = |bytes| Round { bytes: vec![0; bytes], ..Round::default() };
+        // Nobody takes them.
+        assert_eq!(listener.listen(round(IN_FLIGHT)), None);
+        assert!(!progress.is_behind());
+        assert_eq!(listener.listen(round(1)), Some(vec![0]));
+        assert!(progress.is_behind());
+        // Once given up, always: a hole in the rounds would be one in the numbers.
+        assert_eq!(to_analyse.recv().map(|round: Round| round.bytes.len()), Ok(IN_FLIGHT));
+        progress.in_flight.store(0, Ordering::Relaxed);
+        assert_eq!(listener.listen(round(1)), Some(vec![0]));
+        assert!(to_analyse.try_recv().is_err());
+    }
 }

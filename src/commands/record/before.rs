@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockprof_collectors::floor;
+use lockprof_collectors::floor::{self, FloorError};
 use lockprof_collectors::perf::plan::Lane;
 use lockprof_collectors::perf::session::Session;
 use lockprof_collectors::procfs::cgroup::{self, Hierarchy};
@@ -191,16 +191,19 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
     }
 }
 
-/// What measuring adds to a wait, in ns. That it cannot be measured is one line less in the report, no
-/// reason to stop.
-pub(super) fn floor(plan: &RecordPlan) -> Option<u64> {
-    match floor::measure(&plan.events, &plan.cpus, plan.clockid) {
-        Ok(floor) => floor,
-        Err(error) => {
-            messages::warn(format_args!("what measuring adds to a wait is not known: {error}"));
-            None
-        }
-    }
+/// What measuring adds to a wait, in ns. To be measured before anything is recorded: its own threads must
+/// not be seen waiting.
+pub(super) fn measure_floor(plan: &RecordPlan) -> Result<Option<u64>, FloorError> {
+    floor::measure(&plan.events, &plan.cpus, plan.clockid)
+}
+
+/// What was measured. That nothing could be is one line less in the report, no reason to stop; to be said
+/// when recording itself is possible, because what forbids that forbids the measurement too.
+pub(super) fn floor(measured: Result<Option<u64>, FloorError>) -> Option<u64> {
+    measured.unwrap_or_else(|error| {
+        messages::warn(format_args!("what measuring adds to a wait is not known: {error}"));
+        None
+    })
 }
 
 /// The kernel's symbols, or a note why there are none.

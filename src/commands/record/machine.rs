@@ -51,9 +51,9 @@ impl Machine {
     ) -> Result<Machine, Failure> {
         let mut plan = RecordPlan::new(args).map_err(summary::explain_plan)?;
         let watch = Watch::new(&plan.target)?.silent();
-        let floor = before::floor(&plan);
+        let measured = before::measure_floor(&plan);
         let mut session = open(&mut plan, None)?;
-        let origin = before::origin(&plan, &session, None, floor);
+        let origin = before::origin(&plan, &session, None, before::floor(measured));
         let analysis =
             meanwhile_held(&mut session, || Analysis::start(&origin, detail, Some(mailbox)))?;
         let since = enable(&session, &plan)?;
@@ -74,6 +74,11 @@ impl Machine {
             Ended::Signal(signal) => Pause::Signal(signal),
             _ => Pause::Recorder,
         })
+    }
+
+    /// The share of all CPUs that watching takes, 0 to 1.
+    pub(in crate::commands) fn cost(&self) -> f64 {
+        self.analysis.progress().cost().share()
     }
 
     /// Whether the analysis was given up because it could not keep up.

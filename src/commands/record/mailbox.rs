@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::model::Nanos;
+use crate::model::{Nanos, TimeRange};
 use crate::pipeline::Pipeline;
 use crate::tui::{Question, Snapshot};
 
@@ -71,9 +71,13 @@ impl Mailbox {
     /// The pipeline's side: answers what was asked, if anything was.
     pub(super) fn serve(&self, pipeline: &mut Pipeline) {
         let Some(asked) = self.slots().asked.take() else { return };
-        let (report, _) = pipeline.now(&asked.question.query, asked.last);
+        let (report, range) = pipeline.now(&asked.question.query, asked.last);
         let paths = pipeline.paths(&asked.question.paths);
-        let snapshot = Snapshot { report, paths, slices: pipeline.slices() };
+        let span = pipeline.span();
+        // Releasers are those of all the time; the last slice of a range is not over yet.
+        let range = range.filter(|_| !report.by.is_blame());
+        let span = range.map_or(span, |range| TimeRange { to: range.to.min(span.to), ..range });
+        let snapshot = Snapshot { report, paths, slices: pipeline.slices(), span };
         if asked.restart {
             pipeline.restart();
             self.restarted.store(true, Ordering::Relaxed);

@@ -12,6 +12,7 @@
 mod analysis;
 mod before;
 mod console;
+mod cost;
 mod ending;
 pub(super) mod machine;
 pub(super) mod mailbox;
@@ -31,7 +32,6 @@ use lockprof_collectors::perf::session::{Session, SessionError};
 use lockprof_collectors::workload::Workload;
 
 use self::analysis::{Analysis, Listener};
-use self::ending::Ending;
 use self::screen::Screened;
 use self::watch::Watch;
 use super::tui::live::detail as screen_detail;
@@ -71,9 +71,9 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let live = Screened::of(args, &plan.target)?;
     let mut workload = start_command(&plan.target, live.as_ref().and_then(Screened::terminal))?;
     let mut watch = Watch::new(&plan.target)?;
-    // Before anything is recorded: the floor's own threads must not be seen waiting.
-    let floor = before::floor(&plan);
+    let measured = before::measure_floor(&plan);
     let mut session = open(&mut plan, workload.as_ref())?;
+    let floor = before::floor(measured);
     let origin = before::origin(&plan, &session, workload.as_ref(), floor);
     let (detail, mailbox) = (summary::detail(args), live.as_ref().map(Screened::mailbox));
     let detail = if live.is_some() {
@@ -84,7 +84,6 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     let ((writer, old), analysis) = meanwhile_held(&mut session, || {
         Ok((create(&args.output, &origin, &plan)?, Analysis::start(&origin, detail, mailbox)?))
     })?;
-    let ending = Ending::begin();
     let since = enable(&session, &plan)?;
     let mut mappings = Mappings::new(plan.events[0].attr.sample_type);
     let first = before::records(&plan, &origin, &mut mappings);
@@ -106,7 +105,8 @@ pub(super) fn record(args: &RecordArgs) -> Result<Outcome, Failure> {
     drop(stop);
     let recorded = thread.join().map_err(|_| anyhow!("the recorder panicked"))?;
     messages::clear_status();
-    let (end, failure) = ending.finish(&plan, recorded, ended.status())?;
+    let cost = analysis.progress().cost();
+    let (end, failure) = ending::finish(cost, &plan, recorded, ended.status())?;
     let pipeline = analysis.finish(end, args)?;
     let picture = args.svg.as_ref().map(|_| pipeline.report(&flamegraph::query()));
     let status = watch.wait_for_command(workload, &ended)?;

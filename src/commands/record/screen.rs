@@ -115,8 +115,9 @@ impl Screened {
     fn live(&self, analysis: &Analysis) -> Live {
         let behind = "the analysis is behind: the file is complete, the screen stands still";
         Live {
-            command: self.console.as_ref().map(|_| "running".to_owned()),
+            command: self.console.is_some(),
             output: self.console.as_ref().map(Console::lines),
+            cost: analysis.progress().cost().share(),
             doubt: analysis.progress().is_behind().then(|| behind.to_owned()),
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::attribute::CallPath;
 use crate::attribute::catalogue::claim;
-use crate::decode::{Body, Callchain, Event, MmapLock, MmapLockStep, RawTask, TaskChange};
+use crate::decode::{Body, Event, MmapLock, MmapLockStep, RawChain, RawTask, TaskChange};
 use crate::model::{Mode, Timestamp};
 
 const RWSEM: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
@@ -150,7 +150,7 @@ fn mmap_lock_events_prove_by_pointer_and_offset() {
     let mut spaces = AddressSpaces::default();
     let who = RawTask::default();
     let mut locks = |pid, mm| {
-        let (step, chain) = (MmapLockStep::StartLocking, Callchain::default());
+        let (step, chain) = (MmapLockStep::StartLocking, RawChain::default());
         spaces.mmap_lock(Timestamp(5), pid, &MmapLock { who, mm, step, write: true, chain });
     };
     locks(P, 0x10_0000);

@@ -61,7 +61,7 @@ impl Page<'_> {
         let mut lines = vec![Line::from(vec![
             Span::raw(" "),
             Span::styled(lock_type, style),
-            Span::styled(shorten(&format!("  {name}  {beside}"), room), self.theme.strong()),
+            Span::styled(shorten(&format!("  {}  {beside}", name.text), room), self.theme.strong()),
         ])];
         lines.push(Line::from(shorten(&format!(" {}", self.sum()), self.width)));
         if self.row.splits.len() > 1 {

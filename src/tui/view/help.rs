@@ -6,15 +6,20 @@ use super::super::bindings::BINDINGS;
 use super::super::theme::Theme;
 use crate::render::paragraph::wrap;
 
-const NUMBERS: [(&str, &str); 6] = [
+const NUMBERS: [(&str, &str); 8] = [
     (
         "wait",
         "time that threads stood still for it, spinning that only CPU samples saw included; no second of a thread counts twice",
+    ),
+    (
+        "wait/s",
+        "while it runs, of each second: 3.4 s means that 3.4 threads stood still on average",
     ),
     ("share", "of all waiting that is shown"),
     ("waits", "how often somebody had to wait; an uncontended lock is not seen"),
     ("avg p99 max", "of single waits that ended"),
     ("R|W", "how much of the waiting was for reading (░) and for writing (▓)"),
+    ("cost", "of all CPUs, what lockprof takes"),
     (
         "rows",
         "of releasers: who handed the lock over, and where; each is charged with what others waited for it",

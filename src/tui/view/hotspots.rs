@@ -4,14 +4,15 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::super::columns::Column;
-use super::super::state::State;
+use super::super::state::{Snapshot, State};
 use super::super::theme::Theme;
 use super::bars::{sparkline, spread};
 use super::layout;
 use super::names::{Name, balance, name};
-use crate::model::{GroupBy, TimeRange};
+use crate::model::{GroupBy, Nanos, TimeRange};
 use crate::render::paragraph::{columns, shorten};
-use crate::report::{Report, Row};
+use crate::render::units;
+use crate::report::Row;
 
 /// Columns of the lock's type.
 const TYPE: usize = 11;
@@ -39,7 +40,7 @@ pub(super) fn lines<'a>(
     let page = height.saturating_sub(1).max(1);
     let first = layout::first_row(state.selected, page);
     for (at, row) in state.rows().enumerate().skip(first).take(page) {
-        lines.push(shape.row(&snapshot.report, row, at == state.selected, theme));
+        lines.push(shape.row(snapshot, row, at == state.selected, theme));
     }
     if state.shown.is_empty() {
         lines.push(Line::from(match snapshot.report.rows.is_empty() {
@@ -51,9 +52,14 @@ pub(super) fn lines<'a>(
 }
 
 /// Columns of numbers. Where names have no room, what can be seen from others goes.
-fn numbers(live: bool, width: usize) -> impl Iterator<Item = Column> {
-    let is_crowded = live && width < ROOMY;
-    let spare = move |column| is_crowded && matches!(column, Column::Share | Column::Avg);
+fn numbers(by: GroupBy, live: bool, width: usize) -> impl Iterator<Item = Column> {
+    // Sites have two names.
+    let is_crowded = width < ROOMY && (live || by == GroupBy::Site);
+    let spare = move |column| match column {
+        Column::Share | Column::Oldest => is_crowded,
+        Column::Avg => is_crowded && by == GroupBy::Site,
+        _ => false,
+    };
     Column::shown(live).filter(move |column| *column != Column::Name && !spare(*column))
 }
 
@@ -71,13 +77,16 @@ struct Shape {
 impl Shape {
     fn of(state: &State, width: usize) -> Shape {
         let live = state.live.is_some();
-        let numbers: usize = numbers(live, width).map(|column| column.width() + 1).sum();
+        // Of the rows that are there, while others are being asked for.
+        let by = state.snapshot.as_ref().map_or(state.by, |snapshot| snapshot.report.by);
+        let numbers: usize = numbers(by, live, width).map(|column| column.width() + 1).sum();
         let left = width.saturating_sub(numbers + TYPE + 3);
-        let has_history = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
-        let names = if state.by == GroupBy::Site { 2 * NAMES } else { NAMES };
+        let has_slices = state.snapshot.as_ref().is_some_and(|s| s.slices.len() > 1);
+        let has_history = has_slices && state.rows().any(|row| !row.history.is_empty());
+        let names = if by == GroupBy::Site { 2 * NAMES } else { NAMES };
         let spark = if has_history && left >= names + SPARK { (left / 4).max(SPARK) } else { 0 };
         let left = left - spark;
-        let beside = match state.by {
+        let beside = match by {
             GroupBy::Cgroup | GroupBy::Releaser | GroupBy::Blame => 0,
             GroupBy::Site => left * 2 / 5,
             // Names before numbers: addresses and ids want room of their own.
@@ -86,21 +95,23 @@ impl Shape {
             GroupBy::Task => left.min(32) / 2,
         };
         let slices = state.snapshot.as_ref().map_or(Vec::new(), |s| s.slices.clone());
-        Shape { by: state.by, live, width, name: left - beside, beside, spark, slices }
+        Shape { by, live, width, name: left - beside, beside, spark, slices }
     }
 
     fn titles(&self, state: &State, theme: Theme) -> Line<'static> {
-        let mut spans = vec![Span::raw("  ")];
+        let mut spans = vec![Span::raw(" ")];
         let style = |column| match column == state.sort {
             true => theme.strong(),
             false => theme.quiet(),
         };
         let mark = if state.inverted { "^" } else { "v" };
-        for column in numbers(self.live, self.width) {
+        for column in numbers(self.by, self.live, self.width) {
             let marked = if column == state.sort { mark } else { "" };
-            let title = format!("{marked}{}", column.title());
-            spans.push(Span::styled(format!("{title:>w$} ", w = column.width()), style(column)));
+            let title = format!("{marked}{}", column.title(self.live));
+            // The mark may take the space before its column.
+            spans.push(Span::styled(format!("{title:>w$}", w = column.width() + 1), style(column)));
         }
+        spans.push(Span::raw(" "));
         let (name, beside) = match self.by {
             GroupBy::Site => ("caller", "lock"),
             GroupBy::Lock => ("lock", "address"),
@@ -115,17 +126,26 @@ impl Shape {
         spans.push(Span::styled(format!("{title:<w$}", w = self.name), style(Column::Name)));
         spans.push(Span::styled(fill(beside, self.beside), theme.quiet()));
         if self.spark > 0 {
-            spans.push(Span::styled(" when", theme.quiet()));
+            let title = format!(" over {}", units::time(self.span()));
+            spans.push(Span::styled(shorten(&title, self.spark), theme.quiet()));
         }
         Line::from(spans)
     }
 
-    fn row(&self, report: &Report, row: &Row, selected: bool, theme: Theme) -> Line<'static> {
+    /// How long the slices are together.
+    fn span(&self) -> Nanos {
+        let (first, last) = (self.slices.first(), self.slices.last());
+        first.zip(last).map_or(Nanos::ZERO, |(first, last)| last.to.since(first.from))
+    }
+
+    fn row(&self, snapshot: &Snapshot, row: &Row, selected: bool, theme: Theme) -> Line<'static> {
+        let report = &snapshot.report;
+        let rated = self.live.then(|| snapshot.time());
         let is_large = report.share(&row.stat) >= LARGE_SHARE && !row.is_uncharged();
         let number = if is_large { theme.strong() } else { Style::new() };
         let mut spans = vec![Span::raw(if selected { "> " } else { "  " })];
-        for column in numbers(self.live, self.width) {
-            let text = column.cell(report, &row.stat);
+        for column in numbers(self.by, self.live, self.width) {
+            let text = column.cell(report, rated, &row.stat);
             spans.push(Span::styled(format!("{text:>w$} ", w = column.width()), number));
         }
         let Name { lock_type, name, beside } = name(row);
@@ -134,14 +154,18 @@ impl Shape {
             None => vec![Span::styled(fill(&lock_type, TYPE), type_style(&lock_type, theme))],
         });
         spans.push(Span::raw(" "));
+        let name = name.within(self.name.saturating_sub(1));
         spans.push(Span::raw(fill(&name, self.name)));
         spans.push(Span::styled(fill(&beside, self.beside), theme.quiet()));
         if self.spark > 0 {
             let history = sparkline(&spread(&row.history, &self.slices, self.spark - 1));
             spans.push(Span::styled(format!(" {history}"), theme.bar()));
         }
-        let line = Line::from(spans);
-        if selected { line.style(theme.selected()) } else { line }
+        if selected {
+            // Reversed, letters of several colours would stand on as many papers.
+            spans.iter_mut().for_each(|span| span.style = theme.selected());
+        }
+        Line::from(spans)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a row is called: its type, its name, and what stands beside it. Escaped.
 
 use crate::model::{LockType, Mode};
-use crate::render::cells;
 use crate::render::escape::visible;
+use crate::render::{Cell, cells};
 use crate::report::{Row, TaskName};
 
 /// A row in words.
@@ -10,7 +10,7 @@ pub(in crate::tui) struct Name {
     /// The lock's type, or where rows are tasks the type that they waited for most.
     pub(in crate::tui) lock_type: String,
     /// The lock, the caller, the task or the releaser.
-    pub(in crate::tui) name: String,
+    pub(in crate::tui) name: Cell,
     /// Its lock, its address or its number.
     pub(in crate::tui) beside: String,
 }
@@ -25,17 +25,17 @@ pub(in crate::tui) fn name(row: &Row) -> Name {
         (None, ..) => mostly(row).map_or("-".to_owned(), |lock_type| lock_type.to_string()),
     };
     let (name, beside) = if key.releaser.is_some() {
-        (cells::charged(key.releaser.as_ref()).text, String::new())
+        (cells::charged(key.releaser.as_ref()), String::new())
     } else if let Some(task) = &key.task {
-        (visible(&task.comm).into_owned(), id(task))
+        (Cell::new(visible(&task.comm)), id(task))
     } else if let Some(cgroup) = &key.cgroup {
-        (visible(cgroup).into_owned(), String::new())
+        (Cell::new(visible(cgroup)), String::new())
     } else if key.lock_type.is_some() {
         let lock = cells::lock_beside_caller(key);
-        (cells::caller(key).text, visible(&lock).into_owned())
+        (cells::caller(key), visible(&lock).into_owned())
     } else {
         let address = key.lock_addr.map_or(String::new(), |addr| addr.to_string());
-        (cells::lock_and_owner(key).text, address)
+        (cells::lock_and_owner(key), address)
     };
     Name { lock_type, name, beside }
 }
@@ -44,7 +44,7 @@ pub(in crate::tui) fn name(row: &Row) -> Name {
 pub(in crate::tui) fn contain(row: &Row, wanted: &str) -> bool {
     let Name { lock_type, name, beside } = name(row);
     let tasks = row.tasks.iter().map(|(task, _)| task.comm.as_str());
-    [lock_type.as_str(), &name, &beside]
+    [lock_type.as_str(), &name.text, &beside]
         .into_iter()
         .chain(tasks)
         .any(|word| word.to_lowercase().contains(wanted))

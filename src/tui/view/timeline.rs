@@ -35,7 +35,7 @@ pub(super) fn lines<'a>(
     let mut lines = vec![line(("all that is shown", cells(&sum(&rows))), false, theme)];
     for (at, row) in rows.iter().enumerate().skip(first).take(page) {
         let cells = cells(&row.history);
-        lines.push(line((&name(row).name, cells), at == state.selected, theme));
+        lines.push(line((&name(row).name.within(NAME - 1), cells), at == state.selected, theme));
     }
     lines.push(cursor(state, snapshot, map, theme));
     lines.push(Line::from(words(state, snapshot, &rows)));
