@@ -15,7 +15,7 @@ mod sink;
 mod stages;
 
 use crate::analyse::Detail;
-use crate::correlate::{Copies, Wakeups};
+use crate::correlate::{Copies, Sleeps, Wakeups};
 use crate::decode::LayoutError;
 use crate::kernel::Kernel;
 use crate::model::{Filter, PathQuery, Query, TimeRange, TreeQuery};
@@ -153,7 +153,7 @@ impl Pipeline {
             wakings: stages.wakeups.is_some(),
             switches: stages.lives.is_some(),
             sched_missing: stages.apart.missing(),
-            sleeps: stages.lives.as_ref().and_then(Lives::sleeps),
+            sleeps: stages.lives.as_ref().and_then(Lives::sleeps).map(Sleeps::counts),
             chains: stages.wakeups.as_ref().map(Wakeups::chains),
             spaces: &stages.spaces,
             copies: stages.copies.as_ref().map_or(0, Copies::found),

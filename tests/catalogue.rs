@@ -7,8 +7,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
+use lockprof::attribute::catalogue::{Path, Step, entries, syscall};
 use lockprof::kernel::{Kernel, Places, Wanted, find};
-use lockprof::report::catalogue::{Path, Step, entries, syscall};
 
 /// The only reason besides kernels and modules that no list has a function.
 const INLINED: &str = "inlined";

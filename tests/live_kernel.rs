@@ -6,3 +6,4 @@
 mod live;
 mod perf_table;
 mod pty;
+mod seccomp;

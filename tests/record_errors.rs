@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod aloud;
+mod seccomp;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -382,31 +383,17 @@ fn a_picture_that_cannot_be_drawn_leaves_the_recording() {
     assert_eq!(files_in(place.path()), ["lockprof.data"]);
 }
 
-/// Runs a program behind a seccomp filter that answers a system call with an errno, as containers do.
-/// perl is everywhere where dpkg is, and asks the kernel without a line of unsafe here.
-const REFUSE: &str = r#"
-    my ($call, $errno) = (shift, shift);
-    my $steps = join '', map { pack 'SCCL', @$_ } [0x20, 0, 0, 0], [0x15, 0, 1, $call],
-        [0x06, 0, 0, 0x00050000 | $errno], [0x06, 0, 0, 0x7fff0000];
-    my $filter = pack 'Sx6P', 4, $steps;
-    syscall(157, 38, 1, 0, 0, 0) == 0 or die "no_new_privs: $!";
-    syscall(157, 22, 2, $filter) == 0 or die "seccomp: $!";
-    exec @ARGV or die "exec: $!";
-"#;
-
-/// perf_event_open(2) and prctl(2) have these numbers on x86_64.
 #[test]
 fn a_filter_that_refuses_the_system_call_is_told_from_missing_rights() {
-    let perl = Command::new("perl").args(["-e", "1"]).status().is_ok_and(|ran| ran.success());
-    if !may_record() || !cfg!(target_arch = "x86_64") || !perl {
+    if !may_record() || !seccomp::is_possible() {
         return aloud::skipped("this needs perl and the system call numbers of x86_64");
     }
-    const EPERM: (&str, &str) =
-        ("1", "a seccomp filter stands between this process and the kernel");
-    const ENOSYS: (&str, &str) = ("38", "a seccomp filter of a container hides it");
+    const EPERM: (i32, &str) = (1, "a seccomp filter stands between this process and the kernel");
+    const ENOSYS: (i32, &str) = (38, "a seccomp filter of a container hides it");
     for (errno, hint) in [EPERM, ENOSYS] {
         let place = directory();
-        let before = ["perl", "-e", REFUSE, "298", errno];
+        let before = seccomp::without_perf(errno);
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
         let output = record(&before, &["--no-cpu", "--", "touch", "mark"], place.path());
         let start = "--security-opt seccomp=unconfined --cap-add PERFMON";
         let error = "cannot trace lock contention: perf_event_open(";

@@ -123,7 +123,7 @@ fn the_report_names_the_rung_and_its_blind_spots() {
     for words in [
         "waited 600 us for kernel locks: 1 wait, each a run of sleeps",
         "1 sleep in lock code in 1 wait, 0 lost",
-        "releasers unknown",
+        "0 % of the waiting charged to a releaser",
         "less than 100 us of CPU time between them",
         "locks have no addresses",
     ] {

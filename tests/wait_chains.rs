@@ -4,7 +4,7 @@
 mod streams;
 
 use lockprof::model::{Filter, GroupBy, Nanos, Query};
-use lockprof::report::{ChainRow, ChargedName, Report};
+use lockprof::report::{ChainRow, ChargedName, Report, Row, SEVERAL};
 use lockprof::source::{At, Synthetic};
 use proptest::prelude::*;
 use streams::symbols::Symbols;
@@ -76,9 +76,9 @@ fn checked(report: Report) -> Report {
     let roots: u64 = report.chains.roots.iter().map(|(_, time)| time.0).sum();
     assert_eq!(roots, charged, "{:#?}", report.chains);
     for row in &report.rows {
-        assert!(report.chains.via(&row.key) <= row.stat.wait(), "{row:?}");
+        assert!(row.via <= row.stat.wait(), "{row:?}");
     }
-    let via: Nanos = report.chains.via.values().copied().sum();
+    let via: Nanos = report.rows.iter().map(|row| row.via).sum();
     assert_eq!(via, report.chains.through());
     report
 }
@@ -274,9 +274,25 @@ fn a_row_of_blame_says_how_much_of_it_goes_through() {
     let report = report(two_locks);
     let row = report.rows.iter().find(|row| row.stat.wait().0 == 200).expect("1's wait");
     assert_eq!(tid(row.key.releaser.as_ref().expect("a releaser")), 2);
-    assert_eq!(report.chains.via(&row.key), Nanos(100));
+    assert_eq!(row.via, Nanos(100));
     let by_releaser = checked(reading().report(GroupBy::Releaser, two_locks));
     assert_eq!(by_releaser.chains.through(), Nanos(100));
+}
+
+/// In another recording the same waiter comes to the lock by a wrapper more.
+#[test]
+fn a_merged_row_goes_through_as_much_as_both_together() {
+    let mut whole = report(two_locks);
+    let mut by_wrapper = whole.clone();
+    for row in by_wrapper.rows.iter_mut().filter(|row| !row.is_uncharged()) {
+        row.key.wrappers = vec!["mmap_write_lock".to_owned()];
+    }
+    whole.merge(&by_wrapper).expect("both are of blame");
+    let through: Vec<&Row> = whole.rows.iter().filter(|row| row.via > Nanos::ZERO).collect();
+    let [row] = through.as_slice() else { panic!("{through:#?}") };
+    assert_eq!((row.via, row.stat.wait()), (Nanos(200), Nanos(400)));
+    assert_eq!(row.key.wrappers, [SEVERAL]);
+    checked(whole);
 }
 
 #[test]

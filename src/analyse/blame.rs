@@ -46,7 +46,7 @@ pub struct BlameKey {
 /// Whose holds of which lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HoldKey {
-    /// The lock; `None` for folded ones.
+    /// The lock; `None` for those without an address, and folded ones.
     pub lock: Option<LockId>,
     /// Who held it, and where it was let go.
     pub by: ReleaserKey,

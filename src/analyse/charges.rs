@@ -44,7 +44,7 @@ impl Tables {
 
     /// Counts how long a releaser kept a lock while others waited for it.
     pub fn add_hold(&mut self, hold: &Hold, attribution: &Attribution) {
-        let key = HoldKey { lock: Some(hold.lock), by: releaser_key(hold.by) };
+        let key = HoldKey { lock: hold.lock, by: releaser_key(hold.by) };
         self.count_at(hold.time, attribution, |sums| sums.holds.cell(key).add(hold.length));
     }
 }

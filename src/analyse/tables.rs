@@ -11,8 +11,8 @@ use super::timeline::{Slicing, Timeline};
 use crate::attribute::{Attribution, Facts, Standing};
 use crate::correlate::{Busy, Sample};
 use crate::model::{
-    LockAddr, LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, TaskId, TimeRange, Timestamp,
-    Wait, WaitStat,
+    LockType, Nanos, Outcome, PhaseTimes, Spun, StackId, TaskId, TimeRange, Timestamp, Wait,
+    WaitStat,
 };
 
 /// Cells of a table at the most.
@@ -301,7 +301,7 @@ pub(super) fn cell_key(wait: &Wait, detail: Detail) -> CellKey {
         lock_type: wait.lock_type,
         kernel: StackKey::Stack(wait.kernel_stack),
         user: if detail.user_stacks { wait.user_stack } else { StackId::EMPTY },
-        lock: (wait.lock != LockAddr::UNKNOWN).then_some(wait.lock),
+        lock: wait.lock.known(),
         task: TaskKey::of(wait.task),
         context: wait.context,
     }

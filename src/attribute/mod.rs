@@ -1,10 +1,12 @@
 //! Kernel stacks -> whose lock, asked for where, doing what.
 //!
 //! In: the frames of an interned kernel stack and the book of the kernel. Out: [`Facts`], ids only,
-//! looked up once for each distinct stack.
+//! looked up once for each distinct stack. The catalogue says which lock a call path takes.
 
 mod behind;
 mod blame;
+mod call_path;
+pub mod catalogue;
 mod path;
 mod site;
 mod skid;
@@ -14,8 +16,11 @@ use crate::kernel::{Kernel, KernelFrame, LockFunction};
 use crate::model::{Context, FunctionId, SleepOn, StackId};
 use crate::stacks::Stacks;
 
+use catalogue::{Only, claim};
+
 pub use behind::{Standing, standings};
 pub use blame::Release;
+pub use call_path::CallPath;
 pub use path::{CpuPath, LockPath, PathRole};
 pub use site::{Site, innermost_context};
 pub use skid::{Correction, Interrupted, Moved, Point, Series, Skid};
@@ -40,6 +45,8 @@ pub struct Facts {
     pub release: Option<Box<Release>>,
     /// On what a task sleeps that left its CPU with this stack.
     pub sleeps_on: SleepOn,
+    /// The lock that it sleeps for, where its call path takes the only one of a name.
+    pub only: Option<Only>,
 }
 
 impl Facts {
@@ -97,6 +104,13 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
     let lock_code = path::innermost(&own);
     let site = site::find(&own[lock_code.unwrap_or(0)..]);
     let path = lock_code.and_then(|at| path::at(&own, at, kernel.preempt_rt()));
+    let sleeps_on = sleep::on(kernel, frames.get(..own.len()).unwrap_or(&[]), &own);
+    let only = match sleeps_on {
+        SleepOn::Lock(lock_type) => {
+            claim(lock_type, &CallPath::of_frames(frames, kernel, site.caller)).only()
+        }
+        _ => None,
+    };
     let without_row = |frame: &&KernelFrame| frame.lock_code && frame.lock.is_none();
     Facts {
         site,
@@ -106,7 +120,8 @@ fn facts(kernel: &Kernel, frames: &[u64]) -> Facts {
         unclassified: own.iter().find(without_row).and_then(|frame| frame.function),
         context,
         release: blame::release(&own).map(Box::new),
-        sleeps_on: sleep::on(kernel, frames.get(..own.len()).unwrap_or(&[]), &own),
+        sleeps_on,
+        only,
     }
 }
 

@@ -32,6 +32,9 @@ const COMMAND_LIMIT: usize = 3;
 /// recorded there, and most have their threads; but half a millisecond a thread is too much.
 const PROCESS_LIMIT: usize = 64;
 
+/// How the note on it begins.
+const FOLLOWED: &str = "the target was followed system-wide";
+
 /// Rings smaller than this lose records of any contention worth recording.
 const FEWEST_RING_PAGES: usize = 16;
 
@@ -195,7 +198,15 @@ impl RecordPlan {
     /// Records everything and picks the target out later.
     pub fn follow_system_wide(&mut self, why: &str) {
         self.follow = true;
-        self.notes.push(format!("the target was followed system-wide: {why}"));
+        self.notes.push(format!("{FOLLOWED}: {why}"));
+    }
+
+    /// Takes that back: not everything may be recorded.
+    pub fn follow_tasks(&mut self) {
+        self.follow = false;
+        self.notes.retain(|note| !note.starts_with(FOLLOWED));
+        self.notes
+            .push("each thread of the target has its own events: creating one takes longer".into());
     }
 
     /// Whether everything is recorded, whoever is asked for.

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 
 use super::output;
+use crate::attribute::catalogue;
 use crate::cli::args::ExplainArgs;
 use crate::cli::messages::Failure;
 use crate::render::explain;
-use crate::report::catalogue;
 
 /// Locks suggested at the most.
 const SUGGESTIONS: usize = 8;

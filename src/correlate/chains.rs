@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::wakeups::{Piece, PieceEnd, Releaser};
-use crate::model::{LockAddr, LockType, StackId, TaskRef, Timestamp, Wait};
+use crate::model::{LockAddr, LockKind, LockType, StackId, TaskRef, Timestamp, Wait};
 
 /// Releasers in one chain at the most.
 const LONGEST: usize = 8;
@@ -175,6 +175,18 @@ impl Chains {
         let length = self.links(waited.on).take_while(|link| is_new(link)).count();
         let whole = length == self.links(waited.on).count();
         (whole && length < LONGEST).then(|| self.intern(Link { by, waited: Some(waited) }))?
+    }
+
+    /// Until when the task is known to have waited for a lock of this kind, between two moments.
+    pub(super) fn waited_until(
+        &self,
+        task: TaskRef,
+        kind: LockKind,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Option<Timestamp> {
+        let spans = self.histories.get(&task)?.inside(from, to);
+        let of_kind = spans.filter(|span| span.waited.lock_type.kind == kind);
+        of_kind.last().map(|span| span.to.min(to))
     }
 
     fn intern(&mut self, link: Link) -> Option<ChainId> {

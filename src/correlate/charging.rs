@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use hashbrown::HashMap;
 
 use super::chains::Part;
+use super::identity::Identity;
 use super::releases::{CALL, ContendedRelease};
 use super::waiting::OpenWait;
 use super::wakeups::{HandOver, Hold, LockId, Piece, Wakeups};
@@ -67,12 +68,12 @@ impl Late {
     /// The late waits, as if they were open.
     pub(super) fn waits(&self) -> impl Iterator<Item = OpenWait> + '_ {
         let waits = self.locks.values().flat_map(|of_lock| &of_lock.waits);
-        waits.map(|wait| OpenWait { lock: lock_of(wait), begin: wait.begin })
+        waits.map(|wait| OpenWait { lock: Identity::at(wait), begin: wait.begin })
     }
 
-    fn wait_for(&mut self, hold: Hold) {
-        self.order.push_back((hold.time, hold.lock));
-        self.locks.entry(hold.lock).or_default().nameless.push(hold);
+    fn wait_for(&mut self, id: LockId, hold: Hold) {
+        self.order.push_back((hold.time, id));
+        self.locks.entry(id).or_default().nameless.push(hold);
     }
 
     /// The waking by which the hand-over of a hold has its site.
@@ -101,15 +102,16 @@ impl Wakeups {
     /// Charges a wait that ended, at once or later.
     pub fn charge(&mut self, wait: &Wait, out: &mut impl FnMut(Charge<'_>)) {
         self.let_go(wait, out);
-        let of_lock = self.late.locks.get_mut(&lock_of(wait));
+        let id = lock_of(wait);
+        let of_lock = self.late.locks.get_mut(&id);
         let Some(of_lock) = of_lock.filter(|of_lock| of_lock.concerns(wait)) else {
-            return self.charge_now(wait, out);
+            return self.charge_now(wait, Identity::at(wait), out);
         };
         of_lock.waits.push_back(*wait);
         if of_lock.waits.len() > LATE
             && let Some(oldest) = of_lock.waits.pop_front()
         {
-            self.charge_now(&oldest, out);
+            self.charge_now(&oldest, Identity::At(id), out);
         }
     }
 
@@ -149,7 +151,7 @@ impl Wakeups {
             let Some(wait) = of_lock.waits.pop_front() else { break };
             match of_lock.concerns(&wait) {
                 true => of_lock.waits.push_back(wait),
-                false => self.charge_now(&wait, out),
+                false => self.charge_now(&wait, Identity::At(id), out),
             }
         }
         if !of_lock.nameless.is_empty() {
@@ -157,9 +159,11 @@ impl Wakeups {
         }
     }
 
-    fn charge_now(&mut self, wait: &Wait, out: &mut impl FnMut(Charge<'_>)) {
+    /// Charges a wait of which all is known that will be: one that ended, or one by sleeps, of which
+    /// wakings are all that tells.
+    pub fn charge_now(&mut self, wait: &Wait, lock: Identity, out: &mut impl FnMut(Charge<'_>)) {
         let mut pieces = std::mem::take(&mut self.pieces);
-        self.cut(wait, &mut |piece| pieces.push(piece));
+        self.cut(wait, lock, &mut |piece| pieces.push(piece));
         for piece in &pieces {
             out(Charge::Piece(wait, *piece));
             self.chains.follow(wait, piece, &mut |part| out(Charge::Through(wait, part)));
@@ -172,12 +176,13 @@ impl Wakeups {
     /// Releases inside the wait, of which no waking told, are hand-overs.
     fn let_go(&mut self, wait: &Wait, out: &mut impl FnMut(Charge<'_>)) {
         let id = lock_of(wait);
-        let inside = self.locks.get(&id).map(|lock| lock.inside(wait.begin, wait.end));
+        let inside =
+            self.locks.get(&Identity::At(id)).map(|lock| lock.inside(wait.begin, wait.end));
         let last = inside.and_then(|inside| inside.last()).map(|last| last.time);
         for ContendedRelease { time, by, .. } in self.releases.of_wait(wait, last) {
             let hold = self.insert(id, HandOver { time, by }, wait.begin);
             match by.stack == StackId::EMPTY && wait.end.since(time) <= CALL {
-                true => self.late.wait_for(hold),
+                true => self.late.wait_for(id, hold),
                 false => out(Charge::Hold(hold)),
             }
         }
@@ -186,16 +191,18 @@ impl Wakeups {
     /// Adds a hand-over that may be older than others; gives the hold that it ended.
     pub(super) fn insert(&mut self, id: LockId, hand_over: HandOver, begin: Timestamp) -> Hold {
         let HandOver { time, by } = hand_over;
-        let since = self.locks.entry(id).or_default().insert(hand_over).max(begin);
+        let since = self.locks.entry(Identity::At(id)).or_default().insert(hand_over).max(begin);
         self.kept += 1;
-        Hold { lock: id, by, time, length: time.since(since) }
+        Hold { lock: Some(id), by, time, length: time.since(since) }
     }
 
     /// A waking tells the site of a hand-over that is known. Gives the hold, if that had none.
     pub(super) fn name(&mut self, id: LockId, hand_over: HandOver) -> Option<Hold> {
         let HandOver { time, by } = hand_over;
         let hold = self.late.take(id, hand_over)?;
-        if let Some(known) = self.locks.get_mut(&id).and_then(|lock| lock.at(time, by.task)) {
+        if let Some(known) =
+            self.locks.get_mut(&Identity::At(id)).and_then(|lock| lock.at(time, by.task))
+        {
             known.by = by;
         }
         Some(hold)

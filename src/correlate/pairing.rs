@@ -14,6 +14,7 @@
 
 use hashbrown::HashMap;
 
+use super::identity::Identity;
 use super::losses::Losses;
 use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
 use super::queues::Begun;
@@ -59,6 +60,8 @@ pub enum Observation {
     Begun(Begun),
     /// A wait, with its outcome.
     Wait(Wait),
+    /// The same, known by sleeps alone, for this lock.
+    Slept(Wait, Identity),
     /// A CPU sample.
     Sample(Sample),
 }

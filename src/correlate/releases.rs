@@ -87,7 +87,7 @@ impl Releases {
 
     /// Forgets locks that nobody waits for; where too many are waited for, all of them.
     pub(super) fn forget<'a>(&mut self, open: impl Iterator<Item = &'a OpenWait>) {
-        let waited_for: HashSet<LockAddr> = open.map(|wait| wait.lock.addr).collect();
+        let waited_for: HashSet<LockAddr> = open.filter_map(|wait| wait.lock.addr()).collect();
         self.locks.retain(|lock, _| waited_for.contains(lock));
         if self.is_full() {
             self.locks.clear();

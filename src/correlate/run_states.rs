@@ -139,8 +139,8 @@ impl RunStates {
         });
     }
 
-    /// Whoever had the CPU before has it no more. When that one was not seen to leave, as with tasks that
-    /// the kernel writes no switches of, nobody knows since when.
+    /// Whoever had the CPU before has it no more. When that one was not seen to leave, nobody knows
+    /// since when. (A guest kernel was seen that writes no records at all while threads of its init run.)
     fn take_cpu(&mut self, task: TaskId, cpu: Cpu) {
         if cpu == UNKNOWN_CPU {
             return;

@@ -3,6 +3,7 @@
 //! In: nothing but the open waits. Out: all of them, for a screen, and those in which a task may sleep,
 //! for who wakes it.
 
+use super::identity::Identity;
 use super::open::{KindSet, Open, Part};
 use super::pairing::Correlate;
 use super::wakeups::LockId;
@@ -12,7 +13,7 @@ use crate::model::{LockAddr, LockType, TaskId, TaskRef, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenWait {
     /// For which lock.
-    pub lock: LockId,
+    pub lock: Identity,
     /// Since when.
     pub begin: Timestamp,
 }
@@ -52,5 +53,5 @@ impl Correlate {
 
 fn open_wait(open: &Open) -> OpenWait {
     let lock = LockId { addr: open.lock, kind: open.lock_type.kind };
-    OpenWait { lock, begin: open.begin }
+    OpenWait { lock: Identity::At(lock), begin: open.begin }
 }

@@ -19,6 +19,7 @@ use hashbrown::HashMap;
 
 use super::chains::Chains;
 use super::charging::Late;
+use super::identity::Identity;
 use super::releases::Releases;
 use super::waiting::OpenWait;
 use crate::model::{
@@ -75,8 +76,8 @@ pub struct Waking {
 /// How long a releaser kept a lock while others waited for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Which lock.
-    pub lock: LockId,
+    /// Which lock; `None`: it has no address.
+    pub lock: Option<LockId>,
     /// Who kept it.
     pub by: Releaser,
     /// When it was let go.
@@ -144,7 +145,7 @@ struct Gap {
 /// The hand-overs of all locks.
 #[derive(Debug)]
 pub struct Wakeups {
-    pub(super) locks: HashMap<LockId, Lock>,
+    pub(super) locks: HashMap<Identity, Lock>,
     woken: HashMap<TaskId, Woken>,
     /// Hand-overs in all locks.
     pub(super) kept: usize,
@@ -206,11 +207,12 @@ impl Wakeups {
             return None;
         }
         if by.kind == HandOverKind::Release
-            && let Some((released, known)) = self.releases.of_waking(wait.lock, by, time)
+            && let Some(id) = wait.lock.id()
+            && let Some((released, known)) = self.releases.of_waking(id, by, time)
         {
             return match known {
-                true => self.name(wait.lock, HandOver { time: released, by }),
-                false => Some(self.insert(wait.lock, HandOver { time: released, by }, wait.begin)),
+                true => self.name(id, HandOver { time: released, by }),
+                false => Some(self.insert(id, HandOver { time: released, by }, wait.begin)),
             };
         }
         let lock = self.locks.entry(wait.lock).or_default();
@@ -229,7 +231,7 @@ impl Wakeups {
             return None;
         }
         let since = std::mem::replace(&mut lock.released, time).max(wait.begin);
-        Some(Hold { lock: wait.lock, by, time, length: time.since(since) })
+        Some(Hold { lock: wait.lock.id(), by, time, length: time.since(since) })
     }
 
     fn remember(&mut self, woken: TaskId, waking: &Waking) -> Option<Woken> {
@@ -240,17 +242,16 @@ impl Wakeups {
         self.woken.insert(woken, Woken { waker, begin: wait.begin, time, left: false })
     }
 
-    /// The pieces of a wait, in order of time; none for a wait during which nothing was seen, and for
-    /// one that is in no total.
-    pub fn cut(&self, wait: &Wait, out: &mut impl FnMut(Piece)) {
+    /// The pieces of a wait for `identity`, in order of time; none for a wait during which nothing was seen,
+    /// and for one that is in no total.
+    pub fn cut(&self, wait: &Wait, identity: Identity, out: &mut impl FnMut(Piece)) {
         let tail = match wait.outcome {
             Outcome::Uncertain => return,
             Outcome::Failed => Some(Uncharged::Signal),
             Outcome::Open => Some(Uncharged::Open),
             Outcome::Acquired | Outcome::BackedOff => None,
         };
-        let id = LockId { addr: wait.lock, kind: wait.lock_type.kind };
-        let lock = self.locks.get(&id);
+        let lock = self.locks.get(&identity);
         let inside = lock.map_or(&[][..], |lock| lock.inside(wait.begin, wait.end));
         let mut from = wait.begin;
         if let Some(to) = lock.map(|lock| lock.forgotten.min(wait.end)).filter(|&to| to > from) {
@@ -259,6 +260,11 @@ impl Wakeups {
         }
         for hand_over in inside {
             let to = hand_over.time;
+            if let Some(since) = self.held_since(identity, hand_over.by, (from, to)) {
+                let end = PieceEnd::Uncharged(Uncharged::WaitedItself);
+                out(Piece { from, to: since, end });
+                from = since;
+            }
             out(Piece { from, to, end: self.end_of(wait, (from, to), hand_over.by) });
             from = to;
         }
@@ -266,6 +272,18 @@ impl Wakeups {
         if let Some(why) = tail.or_else(|| (!inside.is_empty()).then(own)) {
             out(Piece { from, to: wait.end, end: PieceEnd::Uncharged(why) });
         }
+    }
+
+    /// Other hand-overs of a lock without name or address are not known, but that its releaser waited for
+    /// such a lock itself: until that wait was over, another one may have held this lock.
+    fn held_since(
+        &self,
+        lock: Identity,
+        by: Releaser,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Option<Timestamp> {
+        let Identity::SleptForBy(_, kind) = lock else { return None };
+        self.chains.waited_until(by.task, kind, (from, to))
     }
 
     /// What ended the piece before a hand-over. A waiter that passes the lock on has been let in already.
@@ -291,7 +309,7 @@ impl Wakeups {
     /// Forgets hand-overs that are older than every open wait for their lock, and waits that are older
     /// than all. `open`: all open waits.
     pub fn forget(&mut self, open: impl Iterator<Item = OpenWait>) {
-        let mut oldest: HashMap<LockId, Timestamp> = HashMap::new();
+        let mut oldest: HashMap<Identity, Timestamp> = HashMap::new();
         let open: Vec<OpenWait> = open.collect();
         self.releases.forget(open.iter());
         for wait in open.into_iter().chain(self.late.waits()) {

@@ -11,6 +11,12 @@ impl LockAddr {
     /// Of a lock that no event names: waits for it are known by the sleeps of those who wait. The
     /// kernel has none there.
     pub const UNKNOWN: LockAddr = LockAddr(0);
+
+    /// The address, where there is one.
+    #[inline]
+    pub fn known(self) -> Option<LockAddr> {
+        (self != LockAddr::UNKNOWN).then_some(self)
+    }
 }
 
 impl fmt::Display for LockAddr {

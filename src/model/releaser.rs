@@ -30,6 +30,9 @@ pub enum Uncharged {
     Open,
     /// Records were lost meanwhile: the hand-over that is charged may not be the first.
     Lost,
+    /// Its releaser waited for such a lock too, this one or another: who held this one until then is not
+    /// known, as it has no address.
+    WaitedItself,
     /// No waking was seen: never slept, or the lock's releaser was not recorded.
     NoWaking,
 }
@@ -42,6 +45,7 @@ impl Uncharged {
             Uncharged::Signal => "signal",
             Uncharged::Open => "open",
             Uncharged::Lost => "lost",
+            Uncharged::WaitedItself => "waited_itself",
             Uncharged::NoWaking => "no_waking",
         }
     }

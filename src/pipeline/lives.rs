@@ -4,15 +4,17 @@
 //! time on a CPU, without one, or asleep on something; sleeps in lock code that no contention event
 //! spoke of, as waits; sleeps for futexes, as waits for locks of user space.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::stages::{Observers, Stages};
 use crate::analyse::{LifePiece, TaskKey, ThreadPart, UserLockKey};
+use crate::attribute::catalogue::Only;
 use crate::correlate::{
-    Leaving, LockSleep, Moment, Recorded, RunState, RunStates, SleepCounts, Sleeps, Stretch,
+    Identity, KindSet, Leaving, LockSleep, Moment, OnlyLock, Recorded, RunState, RunStates, Sleeps,
+    Stretch,
 };
-use crate::decode::{RawChain, SchedSwitch};
-use crate::model::{Cpu, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
+use crate::decode::{RawChain, SchedSwitch, TaskChange};
+use crate::model::{Cpu, LockType, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
 
 /// Tasks whose latest switch-out is remembered.
 const TASKS_KEPT: usize = 1 << 16;
@@ -49,9 +51,10 @@ pub(super) struct Lives {
     states: RunStates,
     /// `None` where sleeps cannot be told from waits that were traced.
     sleeps: Option<Sleeps>,
-    /// Processes whose threads were attached to. Of the tasks that these switch to and wake, half is heard:
-    /// they have no time of their own here. `None` where everything was recorded.
-    attached: Option<Vec<i32>>,
+    /// Processes whose threads were attached to, and those that they started since. Of other tasks, which
+    /// these switch to and wake, half is heard: they have no time of their own here. `None` where
+    /// everything was recorded.
+    attached: Option<HashSet<i32>>,
     departures: HashMap<TaskId, Departure>,
     /// Stretches on their way.
     over: Vec<Stretch>,
@@ -65,15 +68,15 @@ impl Lives {
             // Without ends it is not known which sleeps were part of a traced wait.
             sleeps: (recorded.sleeps && (recorded.ends || !recorded.begins))
                 .then(|| Sleeps::new(recorded.switch_ins)),
-            attached: attached.map(<[i32]>::to_vec),
+            attached: attached.map(|pids| pids.iter().copied().collect()),
             departures: HashMap::new(),
             over: Vec::new(),
         })
     }
 
-    /// Waits that are known by sleeps alone; `None` where they cannot be.
-    pub(super) fn sleeps(&self) -> Option<SleepCounts> {
-        self.sleeps.as_ref().map(Sleeps::counts)
+    /// What makes waits of sleeps; `None` where they cannot be told.
+    pub(super) fn sleeps(&self) -> Option<&Sleeps> {
+        self.sleeps.as_ref()
     }
 
     /// What tasks do between two switches.
@@ -94,6 +97,15 @@ impl Lives {
     /// Switches are not recorded any more.
     pub(super) fn stop(&mut self, time: Timestamp) {
         self.states.stop(time);
+    }
+
+    /// FORK: what an attached process starts is heard of as well.
+    pub(super) fn forked(&mut self, change: TaskChange) {
+        if let Some(attached) = &mut self.attached
+            && attached.contains(&change.parent_pid)
+        {
+            attached.insert(change.pid);
+        }
     }
 
     /// How the task left its CPU when the stretch began.
@@ -270,8 +282,28 @@ impl Stages {
     ) -> Option<LockSleep> {
         let facts = self.attribution.facts(stack, &self.kernel, &self.stacks);
         let SleepOn::Lock(lock_type) = facts.sleeps_on else { return None };
-        let (caller, user_stack) = (facts.site.caller, user);
-        let task = self.of_target(task)?;
-        Some(LockSleep { task, lock_type, caller, kernel_stack: stack, user_stack, asleep })
+        let (caller, only) = (facts.site.caller, facts.only);
+        let kinds = facts.path.map_or(KindSet::default(), |path| path.kinds);
+        let (id, task) = (task, self.of_target(task)?);
+        let lock = self.lock_of((id, task), lock_type, only);
+        let (kernel_stack, user_stack) = (stack, user);
+        Some(LockSleep { task, lock_type, lock, kinds, caller, kernel_stack, user_stack, asleep })
+    }
+
+    /// Which lock a task sleeps for. Who has no number here has no process either.
+    fn lock_of(
+        &self,
+        (id, task): (TaskId, TaskRef),
+        lock_type: LockType,
+        only: Option<Only>,
+    ) -> Identity {
+        let pid = self.tasks.info(task).pid;
+        match only {
+            Some(Only { name, of_process: false }) => Identity::Only(OnlyLock { name, pid: None }),
+            Some(Only { name, of_process: true }) if pid > 0 => {
+                Identity::Only(OnlyLock { name, pid: Some(pid) })
+            }
+            _ => Identity::SleptForBy(id, lock_type.kind),
+        }
     }
 }

@@ -7,7 +7,8 @@
 use crate::analyse::Tables;
 use crate::attribute::{Attribution, standings};
 use crate::correlate::{
-    Charge, Observation, Piece, PieceEnd, Queues, RunStates, Tasks, Wakeups, holder, phases,
+    Charge, Identity, Observation, Piece, PieceEnd, Queues, RunStates, Tasks, Wakeups, holder,
+    phases,
 };
 use crate::kernel::Kernel;
 use crate::model::{HolderTimes, Mode, Timestamp, Wait};
@@ -30,7 +31,8 @@ impl Sink<'_> {
     pub(super) fn take(&mut self, observation: Observation) {
         match observation {
             Observation::Begun(begun) => self.queues.begin(&begun),
-            Observation::Wait(wait) => self.take_wait(&wait),
+            Observation::Wait(wait) => self.take_wait(&wait, None),
+            Observation::Slept(wait, lock) => self.take_wait(&wait, Some(lock)),
             Observation::Sample(sample) => {
                 let Sink { kernel, stacks, attribution, tables, .. } = self;
                 attribution.facts(sample.kernel_stack, kernel, stacks);
@@ -41,7 +43,8 @@ impl Sink<'_> {
         }
     }
 
-    fn take_wait(&mut self, wait: &Wait) {
+    /// `slept_for`: of a wait that is known by sleeps alone, which lock it is for.
+    fn take_wait(&mut self, wait: &Wait, slept_for: Option<Identity>) {
         let Sink { kernel, stacks, tasks, states, attribution, wakeups, queues, tables } = self;
         attribution.facts(wait.kernel_stack, kernel, stacks);
         let waiter = tasks.info(wait.task).id;
@@ -58,9 +61,12 @@ impl Sink<'_> {
             }
         };
         let mut counter = Counter { tables, attribution, tasks, states: *states };
-        match wakeups {
-            Some(wakeups) => wakeups.charge(&wait, &mut |charge| counter.count(charge)),
-            None => counter.count(Charge::Whole(&wait, &[])),
+        match (wakeups, slept_for) {
+            (Some(wakeups), None) => wakeups.charge(&wait, &mut |charge| counter.count(charge)),
+            (Some(wakeups), Some(lock)) => {
+                wakeups.charge_now(&wait, lock, &mut |charge| counter.count(charge));
+            }
+            (None, _) => counter.count(Charge::Whole(&wait, &[])),
         }
     }
 

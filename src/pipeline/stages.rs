@@ -281,6 +281,7 @@ impl Stages {
     fn begin_life(&mut self, at: Moment, change: TaskChange) {
         self.copies.iter_mut().for_each(|copies| copies.forget(change.tid));
         self.tasks.fork(change);
+        self.lives.iter_mut().for_each(|lives| lives.forked(change));
         // perf makes such records up, without a time, of what is there before it begins.
         let born = self.tasks.id_of(change.tid).filter(|_| at.time.0 != 0);
         if let Some(task) = born {

@@ -126,7 +126,7 @@ impl Shape<'_> {
 
     /// Whether some waiting went through its releaser to another.
     fn via(&self) -> bool {
-        !self.report.chains.via.is_empty()
+        self.report.rows.iter().any(|row| row.via > Nanos::ZERO)
     }
 
     /// A row's cells, one for each column.
@@ -200,8 +200,7 @@ impl Shape<'_> {
         cells.push(Cell::new(time_or_dash(hold.and_then(Stat::avg))));
         cells.push(Cell::new(time_or_dash(hold.and_then(|hold| hold.quantile(0.99)))));
         if self.via() {
-            let via = self.report.chains.via(&row.key);
-            cells.push(Cell::new(match via {
+            cells.push(Cell::new(match row.via {
                 Nanos::ZERO => "-".into(),
                 via => units::percent(units::share(via, row.stat.wait())),
             }));
@@ -352,6 +351,7 @@ pub(super) fn nobody(why: Uncharged) -> &'static str {
         Uncharged::Signal => "(a signal or a timeout)",
         Uncharged::Open => "(still waiting at the end)",
         Uncharged::Lost => "(records were lost)",
+        Uncharged::WaitedItself => "(its releaser waited too)",
         Uncharged::NoWaking => "(no waking seen)",
     }
 }

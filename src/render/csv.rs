@@ -116,7 +116,7 @@ fn write_record<const N: usize>(out: &mut dyn io::Write, fields: [String; N]) ->
 
 fn record(report: &Report, row: &Row) -> [String; TITLES.len()] {
     let waits = name_fields(row).into_iter().chain(number_fields(row, report.total.wait()));
-    let via = report.by.is_blame().then(|| report.chains.via(&row.key).0);
+    let via = report.by.is_blame().then_some(row.via.0);
     let via = via.map_or(String::new(), |via| via.to_string());
     let cgroup = row.key.cgroup.as_deref().map_or(String::new(), |path| csv_field(path).into());
     let fields = waits.chain(releaser_fields(row)).chain(hold_fields(row)).chain([via]);

@@ -194,7 +194,6 @@ fn names(report: &Report) -> Vec<String> {
     let lock = percent(share(trust.lock_named, trust.wait));
     let mut said = vec![format!("callers named {caller}, locks named {lock}")];
     said.push(match trust.charged {
-        _ if trust.sleeps_only() => "releasers unknown".into(),
         Some(charged) => {
             let charged = percent(share(charged, trust.wait));
             format!("{charged} of the waiting charged to a releaser")

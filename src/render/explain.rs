@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::paragraph::{columns, shorten, wrap};
-use crate::report::catalogue::{Entry, Path, Scope, Step};
+use crate::attribute::catalogue::{Entry, Path, Scope, Step};
 
 /// Columns of the labels.
 const LABEL: usize = 12;
@@ -98,7 +98,7 @@ fn step(step: Step) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::catalogue;
+    use crate::attribute::catalogue;
 
     #[test]
     fn an_entry_says_all_it_has_and_fits_the_width() {

@@ -313,7 +313,7 @@ fn row_out<'a>(report: &'a Report, row: &'a Row) -> RowOut<'a> {
             .iter()
             .map(|(on, time)| SleptOut { on, time_ns: time.0 })
             .collect(),
-        via_ns: report.by.is_blame().then(|| report.chains.via(key).0),
+        via_ns: report.by.is_blame().then_some(row.via.0),
         share: units::share(row.stat.wait(), report.total.wait()),
         stat: stat(&row.stat),
         by_type: row.splits.iter().map(split).collect(),

@@ -17,7 +17,7 @@ use crate::render::paint::{Paint, Style};
 use crate::render::paragraph::{columns, pack, shorten, wrap};
 use crate::render::readers_writers::section;
 use crate::render::{Renderer, phases, thread_time, units};
-use crate::report::{Header, Report, Row, StackShare, Trust};
+use crate::report::{Header, Report, Row, StackShare, ThreadTime, Trust};
 
 /// The default format of `lockprof report`.
 #[derive(Clone, Debug)]
@@ -255,9 +255,14 @@ impl Page<'_> {
         lines
     }
 
-    /// A sentence each, and what shows more of it.
+    /// A sentence each, and what shows more of it. Where waiting for locks is little, they say of what they
+    /// speak.
     fn findings(&self, file: &str) -> Vec<String> {
         let findings = self.report.findings();
+        let little = self.report.thread_time.as_ref().and_then(ThreadTime::verdict);
+        let wait = units::time(self.report.total.wait());
+        let of_which = (little.is_some() && !findings.is_empty())
+            .then(|| format!("of the {wait} of waiting for kernel locks:"));
         let lines = |finding| {
             let Sentence { text, more, .. } = sentence(finding);
             let (mut lines, more) = (wrap("* ", &text, self.width), command(more, file));
@@ -271,7 +276,7 @@ impl Page<'_> {
             }
             lines
         };
-        findings.iter().flat_map(lines).collect()
+        of_which.into_iter().chain(findings.iter().flat_map(lines)).collect()
     }
 
     fn doubts(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Where the time of threads went, and what they waited for in locks of their own, on a terminal.
 //!
-//! In: a report's thread time and user locks. Out: a sentence above the table, a verdict when locks are
-//! not the problem, and the rows of a small table below it.
+//! In: a report's thread time and user locks. Out: a sentence above the table, what the time was when it
+//! was hardly locks, and the rows of a small table below it.
 
 use crate::model::Nanos;
 use crate::render::escape::visible;
@@ -9,8 +9,9 @@ use crate::render::grid::{Cell, Column, Grid, Kind};
 use crate::render::paint::Paint;
 use crate::render::paragraph::shorten;
 use crate::render::units::{count, counted, percent, share, time, time_cell};
-use crate::report::{Instead, Report, SleepTime, ThreadTime, UserLock, waited};
+use crate::report::{Instead, Report, SleepTime, ThreadTime, UserLock, Verdict, waited};
 
+const OFF_CPU: &str = "the time off CPU";
 /// Functions named in which threads slept.
 const SLEEPS_NAMED: usize = 3;
 /// One that has less of the sleep is not named.
@@ -59,18 +60,19 @@ fn name(function: &str) -> String {
     shorten(&visible(function), NAME_AT_MOST)
 }
 
-/// What the time was instead, when locks are not the problem.
+/// What the time was instead, when it was hardly locks.
 pub(super) fn verdict(spent: &ThreadTime) -> Option<String> {
-    let verdict = spent.verdict()?;
-    let much = percent(verdict.share);
-    let off_cpu = format!("{much} of the time off CPU the threads");
-    let instead = match verdict.instead {
-        Instead::Ran => format!("the threads were on a CPU for {much} of their time"),
-        Instead::NoCpu => format!("{off_cpu} could run and had no CPU"),
-        Instead::UserLocks => format!("{off_cpu} waited for locks of user space (futex)"),
-        Instead::Slept(function) => format!("{off_cpu} slept in {}", name(&function)),
+    let Verdict { locks, instead, share } = spent.verdict()?;
+    let (whole, did) = match instead {
+        Instead::Ran => ("the threads' time", "were on a CPU".to_owned()),
+        Instead::NoCpu => (OFF_CPU, "could run and had no CPU".to_owned()),
+        Instead::UserLocks => (OFF_CPU, "waited for locks of user space (futex)".to_owned()),
+        Instead::Slept(function) => (OFF_CPU, format!("slept in {}", name(&function))),
     };
-    Some(format!("kernel locks are not the problem: {instead}"))
+    let (locks, share) = (percent(locks), percent(share));
+    Some(format!(
+        "waiting for kernel locks is {locks} of {whole}; for {share} of it the threads {did}"
+    ))
 }
 
 /// The table of locks of user space; nothing when they took next to no time.

@@ -99,6 +99,7 @@ fn row(sources: &Sources<'_>, sleeps: &Sleeps, key: RowKey, group: Group) -> Row
         hold: (holds.count > 0).then_some(holds),
         queue: None,
         holder_slept: slept(sources, sleeps, &group.holds),
+        via: Nanos::ZERO,
         splits: splits.map(|(lock_type, stat)| Split::new(lock_type, stat)).collect(),
         stat: group.stat,
         stacks: Vec::new(),

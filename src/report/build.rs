@@ -80,10 +80,7 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         },
         thread_time: thread_time::thread_time(sources, &query.filter, lock_wait),
         user_locks: user_locks::user_locks(sources, &query.filter),
-        chains: match query.by.is_blame() {
-            true => wait_chains(sources, &names, query),
-            false => WaitChains::default(),
-        },
+        chains: WaitChains::default(),
         blame_stacks: match query.stacks && query.by == GroupBy::Blame {
             true => blame_stacks(sources, &names, &query.filter, &cells),
             false => Vec::new(),
@@ -96,6 +93,9 @@ pub fn build(sources: &Sources<'_>, query: &Query) -> Report {
         trust: quality::trust(sources, named(&cells, charged)),
         total,
     };
+    if query.by.is_blame() {
+        report.chains = wait_chains(sources, &names, query, &mut report.rows);
+    }
     report.sort_rows();
     report
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::blame::{passing, releaser, row_key};
 use super::build::{Cell, cell, passes};
 use super::namer::Namer;
-use super::report::{ChargedName, RowKey};
+use super::report::{ChargedName, Row, RowKey};
 use super::sources::Sources;
 use crate::analyse::{CellKey, ChargedTo, ReleaserKey, StackKey, TaskKey};
 use crate::correlate::{ChainId, Link, Waited};
@@ -22,8 +22,6 @@ use crate::model::{Context, Nanos, Query, StackId, Stat, WaitStat};
 pub struct WaitChains {
     /// Chains of two releasers or more, the most expensive first.
     pub rows: Vec<ChainRow>,
-    /// How much of a row of the report goes through its releaser to another. Rows without are left out.
-    pub via: BTreeMap<RowKey, Nanos>,
     /// All charged waiting by who was at the root of it, the most expensive first.
     pub roots: Vec<(ChargedName, Nanos)>,
     /// Charged time that may go on to another unseen, because a limit was reached.
@@ -56,11 +54,6 @@ impl WaitChains {
         self.rows.iter().map(|row| row.stat.own).sum()
     }
 
-    /// How much of the row of this key went through to another.
-    pub fn via(&self, key: &RowKey) -> Nanos {
-        self.via.get(key).copied().unwrap_or_default()
-    }
-
     /// The chain with most releasers; of equal ones the most expensive.
     pub fn longest(&self) -> Option<&ChainRow> {
         self.rows.iter().rev().max_by_key(|row| row.links.len())
@@ -75,17 +68,20 @@ impl WaitChains {
             stat.merge(&row.stat);
         }
         self.rows = sorted_rows(rows);
-        for (key, via) in &other.via {
-            *self.via.entry(key.clone()).or_default() += *via;
-        }
         let roots = std::mem::take(&mut self.roots).into_iter().chain(other.roots.iter().cloned());
         self.roots = sorted_roots(roots);
         self.cut += other.cut;
     }
 }
 
-/// The chains of the waits that pass the query's filter.
-pub(super) fn wait_chains(sources: &Sources<'_>, names: &Namer, query: &Query) -> WaitChains {
+/// The chains of the waits that pass the query's filter. `report_rows` are told how much of
+/// them goes through.
+pub(super) fn wait_chains(
+    sources: &Sources<'_>,
+    names: &Namer,
+    query: &Query,
+    report_rows: &mut [Row],
+) -> WaitChains {
     let mut rows: BTreeMap<(RowKey, Vec<ChainLink>), Stat> = BTreeMap::new();
     let mut via: BTreeMap<RowKey, Nanos> = BTreeMap::new();
     let mut moved: BTreeMap<(ChargedName, ChargedName), Nanos> = BTreeMap::new();
@@ -104,8 +100,11 @@ pub(super) fn wait_chains(sources: &Sources<'_>, names: &Namer, query: &Query) -
         }
         rows.entry((waited_for(&waiter), words)).or_default().merge(stat);
     }
+    for row in report_rows {
+        row.via = via.get(&row.key).copied().unwrap_or_default();
+    }
     let roots = roots(charged_time(sources, names, query), moved);
-    WaitChains { rows: sorted_rows(rows), via, roots, cut: sources.sums.cut() }
+    WaitChains { rows: sorted_rows(rows), roots, cut: sources.sums.cut() }
 }
 
 /// What each releaser is charged with.
@@ -164,7 +163,7 @@ fn waiter_of(waited: Waited, link: &Link) -> CellKey {
         lock_type: waited.lock_type,
         kernel: StackKey::Stack(waited.stack),
         user: StackId::EMPTY,
-        lock: Some(waited.lock),
+        lock: waited.lock.known(),
         task: TaskKey::of(link.by.task),
         context: Context::Task,
     }

@@ -9,8 +9,8 @@
 //! lives. A path that contradicts the name ends a life when its owner is gone (a process by exec or exit,
 //! another object when its last wait is over), otherwise the address stays without a name of its own.
 
-use super::catalogue::{Claim, Entry, Scope};
 use super::lock_name::Evidence;
+use crate::attribute::catalogue::{Claim, Entry, Scope};
 use crate::correlate::AddressSpaces;
 use crate::model::{TimeRange, Timestamp};
 

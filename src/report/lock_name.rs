@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::catalogue::{Claim, Entry, Scope};
 use super::lock_life::{Life, LifeName, at, lives};
 use super::{LockName, NameEvidence};
+use crate::attribute::catalogue::{self, Claim, Entry, Scope};
 use crate::correlate::AddressSpaces;
 use crate::kernel::Kernel;
 use crate::model::{LockAddr, LockKind, LockType, TimeRange};
@@ -195,8 +195,7 @@ impl LockNames {
 
     /// Marks what `mmap_lock` events prove: rwsems at their offset in an `mm_struct` that was seen.
     fn prove(&mut self, spaces: &AddressSpaces) {
-        let (Some(offset), Some(entry)) = (self.offset, super::catalogue::entry("mmap_lock"))
-        else {
+        let (Some(offset), Some(entry)) = (self.offset, catalogue::entry("mmap_lock")) else {
             return;
         };
         let mut users: Vec<(u64, i32)> = spaces.users().collect();

@@ -104,6 +104,7 @@ impl Row {
             self.queue.get_or_insert_default().merge(queue);
         }
         merge_slept(&mut self.holder_slept, &other.holder_slept);
+        self.via += other.via;
         merge_by(&mut self.tasks, &other.tasks, |(task, _)| task.clone(), |a, b| a.1 += b.1);
         self.tasks.sort_by(|(a, long), (b, longer)| longer.cmp(long).then_with(|| a.cmp(b)));
         self.forget_when();

@@ -6,8 +6,6 @@
 mod blame;
 mod blame_stacks;
 mod build;
-mod call_path;
-pub mod catalogue;
 mod chains;
 mod cpu_stacks;
 mod findings;

@@ -8,11 +8,11 @@ use std::cell::RefCell;
 use hashbrown::HashMap;
 
 use super::build::caller;
-use super::call_path::CallPath;
-use super::catalogue::{self, Claim};
 use super::lock_name::{Evidence, LockNames, Named};
 use super::sources::Sources;
 use crate::analyse::{CellKey, StackKey, TaskKey};
+use crate::attribute::CallPath;
+use crate::attribute::catalogue::{self, Claim};
 use crate::model::{Context, LockAddr, LockType, Mode, Stat};
 
 type Claims = HashMap<(StackKey, LockType), Claim>;
@@ -58,10 +58,7 @@ impl Namer {
 }
 
 fn evidence<'a>(sources: &Sources<'a>, claims: &RefCell<Claims>, key: &CellKey) -> Evidence<'a> {
-    let find = || {
-        let Sources { kernel, stacks, attribution, .. } = sources;
-        catalogue::claim(key.lock_type, &CallPath::of(key.kernel, kernel, stacks, attribution))
-    };
+    let find = || catalogue::claim(key.lock_type, &path(sources, key.kernel));
     let claim = *claims.borrow_mut().entry((key.kernel, key.lock_type)).or_insert_with(find);
     let pid = match key.task {
         TaskKey::Task(task) if key.context == Context::Task => sources.tasks.info(task).pid,
@@ -74,5 +71,20 @@ fn evidence<'a>(sources: &Sources<'a>, claims: &RefCell<Claims>, key: &CellKey) 
         claim,
         pid,
         seen: sources.sums.seen(key),
+    }
+}
+
+/// The functions of a cell's waits; a folded one has its site only.
+fn path<'a>(sources: &Sources<'a>, key: StackKey) -> CallPath<'a> {
+    let Sources { kernel, stacks, attribution, .. } = sources;
+    match key {
+        StackKey::Folded => CallPath::default(),
+        StackKey::Site(site) => {
+            site.map(|site| CallPath::of_site(site, kernel)).unwrap_or_default()
+        }
+        StackKey::Stack(stack) => {
+            let site = attribution.known(stack).and_then(|facts| facts.site.caller);
+            CallPath::of_frames(stacks.kernel(stack), kernel, site)
+        }
     }
 }

@@ -170,6 +170,9 @@ pub struct Row {
     /// By releaser, and in blame: in what the releaser slept before it let go, and how much of the waiting
     /// that was; largest first.
     pub holder_slept: Vec<(String, Nanos)>,
+    /// By releaser, and in blame: how much of it goes through the releaser to another, for which it waited
+    /// itself.
+    pub via: Nanos,
     /// Who waited, most first; empty unless the query asked for stacks, and in blame.
     pub tasks: Vec<(TaskName, Nanos)>,
     /// Waiting by slice of time; empty where waits are not kept by time, and in rows with little of it.

@@ -1,4 +1,4 @@
-//! Where the time of the target's threads went, in words, and whether locks are the problem at all.
+//! Where the time of the target's threads went, in words, and what it was when it was hardly locks.
 //!
 //! In: the tables of thread time and the waits of the same tasks. Out: [`ThreadTime`], whose parts add
 //! up to the lives of the threads as far as they were observed.
@@ -14,7 +14,7 @@ use crate::model::{Context, Filter, Nanos};
 use crate::recording::RecordedTarget;
 use crate::report::TaskName;
 
-/// Lock waits are not the problem when they have less than this share of the time off CPU.
+/// Lock waits with less than this share of the time off CPU are little.
 const LITTLE: f64 = 0.05;
 
 /// With more unknown than this there is no verdict.
@@ -66,12 +66,15 @@ pub enum Instead {
     Slept(String),
 }
 
-/// Locks are not the problem.
+/// Locks are little, and something else is more. Both are shares of the time off CPU; of all time when the
+/// threads ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What is.
+    /// Waiting for locks of the kernel.
+    pub locks: f64,
+    /// What is more.
     pub instead: Instead,
-    /// Its share of the time off CPU; of all time when they ran.
+    /// How much that is.
     pub share: f64,
 }
 
@@ -91,7 +94,7 @@ impl ThreadTime {
         self.runnable + self.kernel_locks + self.user_locks + self.other_sleep()
     }
 
-    /// What the time was instead, when locks are not the problem.
+    /// What the time was instead, when it was hardly locks.
     ///
     /// The whole machine always has threads that wait for work: there locks must be little beside the
     /// time on CPUs as well.
@@ -106,12 +109,12 @@ impl ThreadTime {
         {
             return None;
         }
-        if share(off_cpu, self.total()) < LITTLE {
-            let share = share(self.on_cpu, self.total());
-            return Some(Verdict { instead: Instead::Ran, share });
-        }
-        let (time, instead) = self.most_off_cpu();
-        instead.map(|instead| Verdict { instead, share: share(time, off_cpu) })
+        let (whole, (time, instead)) = match share(off_cpu, self.total()) < LITTLE {
+            true => (self.total(), (self.on_cpu, Some(Instead::Ran))),
+            false => (off_cpu, self.most_off_cpu()),
+        };
+        let (locks, share) = (share(locks, whole), share(time, whole));
+        instead.map(|instead| Verdict { locks, instead, share })
     }
 
     /// The largest known part of the time off CPU, locks of the kernel left out.

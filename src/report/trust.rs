@@ -62,13 +62,14 @@ impl Trust {
 
     /// The rung of a recording that has stacks of switches and no contention events.
     pub const SLEEPS_ONLY: &str = "no contention events: a wait is a run of sleeps on one stack of lock \
-        code (sched_switch) with less than 100 us of CPU time between them; locks have no addresses, \
-        their releasers are unknown";
+        code (sched_switch) with less than 100 us of CPU time between them; locks have no addresses: \
+        releasers are those of the lock where its path names the only one, else of the end of the wait";
 
     /// The same with CPU samples.
     pub const SLEEPS_AND_SAMPLES: &str = "no contention events: a wait is a run of sleeps on one stack of \
         lock code (sched_switch) with less than 100 us of CPU time between them, or spinning seen by \
-        CPU samples; locks have no addresses, their releasers are unknown";
+        CPU samples; locks have no addresses: releasers are those of the lock where its path names the \
+        only one, else of the end of the wait";
 
     /// Whether waits are known by sleeps alone: the kernel has no contention events, or they were not
     /// recorded.

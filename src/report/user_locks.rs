@@ -1,8 +1,8 @@
 //! Waits for locks of user space (futex), by call site, apart from all waits for locks of the kernel.
 //!
 //! In: the table of them. Out: [`UserLock`]s, most waited for first. The call site is the first frame
-//! outside the libraries that locks are made of, where user stacks were recorded; else only the
-//! function through which the kernel was entered is known.
+//! outside the libraries that locks are made of, whether linked or compiled in, where user stacks were
+//! recorded; else only the function through which the kernel was entered is known.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,18 @@ use crate::unwind::Object;
 /// Beginnings of the names of libraries whose code lies between a futex and who asked for a lock.
 const LOCK_LIBRARIES: [&str; 7] =
     ["libc.so", "libc-2", "libpthread", "libstdc++", "libc++", "ld-linux", "ld-musl"];
+
+/// The same of functions that compilers put into the program itself.
+const LOCK_FUNCTIONS: [&str; 8] = [
+    "std::sync::",
+    "std::sys::",
+    "std::thread::",
+    "parking_lot",
+    "std::mutex::",
+    "std::unique_lock",
+    "std::condition_variable",
+    "__gthread_",
+];
 
 /// Waits for locks of user space at one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,17 +97,21 @@ fn call_site(sources: &Sources<'_>, user: StackId) -> (Option<String>, Vec<Strin
         Object::File { path, .. } => is_lock_library(path),
         _ => false,
     };
-    let of_lock = |at: usize| {
-        frames.get(at).is_some_and(|frame| is_library(sources.objects.get(frame.object)))
+    let linked = |at: &usize| {
+        frames.get(*at).is_some_and(|frame| is_library(sources.objects.get(frame.object)))
     };
     let mut symbolizer = sources.symbolizer.borrow_mut();
     let mut name = |at: usize| {
         let frame = frames.get(at).copied();
         frame.map(|frame| symbolizer.frame(sources.objects, frame).to_owned())
     };
-    let between = (0..frames.len()).take_while(|&at| of_lock(at)).count();
-    // A stack that ends in the library has no better answer than its outermost frame.
-    let site = between.min(frames.len().saturating_sub(1));
+    let mut of_lock =
+        |at: &usize| linked(at) || name(*at).is_some_and(|name| is_lock_function(&name));
+    // Where the callchain breaks off, or skips to the start of the thread, there is no better answer than
+    // the outermost function of the program itself.
+    let site = (0..frames.len()).find(|at| !of_lock(at));
+    let site = site.or_else(|| (0..frames.len()).rfind(|at| !linked(at)));
+    let site = site.unwrap_or(frames.len().saturating_sub(1));
     let caller = name(site);
     (caller, (0..site).filter_map(name).collect())
 }
@@ -105,9 +121,28 @@ fn is_lock_library(path: &[u8]) -> bool {
     LOCK_LIBRARIES.iter().any(|library| name.starts_with(library.as_bytes()))
 }
 
+fn is_lock_function(name: &str) -> bool {
+    let name = name.trim_start_matches('<');
+    LOCK_FUNCTIONS.iter().any(|beginning| name.starts_with(beginning))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn locks_are_made_of_functions_that_are_compiled_in_as_well() {
+        for (name, wanted) in [
+            ("std::sync::poison::mutex::Mutex<T>::lock", true),
+            ("<std::sync::mpmc::list::Channel<T>>::recv", true),
+            ("std::mutex::lock()", true),
+            ("parking_lot_core::parking_lot::park", true),
+            ("my::std::sync::lock", false),
+            ("section", false),
+        ] {
+            assert_eq!(is_lock_function(name), wanted, "{name}");
+        }
+    }
 
     #[test]
     fn locks_are_made_of_code_in_the_c_library_and_its_like() {

@@ -13,6 +13,7 @@ mod hammer;
 mod machine;
 mod names;
 mod namespace;
+mod narrowed;
 mod no_lock;
 mod perf;
 mod phases;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::machine::{Machine, say, skip};
+use super::machine::{FILE, Machine, say, skip, text};
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
@@ -60,4 +60,45 @@ fn all_threads_of_a_machine_together_have_no_more_than_its_cpus() {
     let on_cpu = number(&report["thread_time_ns"]["on_cpu"]);
     say(&format!("on CPUs {:.0} % of what there was", 100.0 * on_cpu / most));
     assert!(on_cpu > 0.0 && on_cpu <= 1.01 * most, "{on_cpu} of {most}: {report}");
+}
+
+/// More of the CPUs' time than this is no rest.
+const BUSY: f64 = 0.2;
+
+/// In which function threads slept most, and how much of the time off CPU that was.
+fn slept_most(report: &Value) -> (&str, f64) {
+    let spent = &report["thread_time_ns"];
+    let off_cpu = number(&spent["total"]) - number(&spent["on_cpu"]) - number(&spent["unknown"]);
+    let most = &report["thread_sleeps"][0];
+    (most["function"].as_str().unwrap_or_default(), number(&most["time_ns"]) / off_cpu)
+}
+
+#[test]
+fn a_command_that_rests_waited_for_no_lock_and_the_report_says_where_it_slept() {
+    let Some(machine) = Machine::or_skip() else { return };
+    machine.record(["--", "sleep", "1"]);
+    let report = machine.report(&[]);
+    no_lock_is_blamed("sleep 1", &report);
+    let (function, share) = slept_most(&report);
+    assert!(function.contains("nanosleep") && share > 0.9, "{function} {share}: {report}");
+    let page = machine.lockprof(["report", FILE]).output().unwrap();
+    let page = text(&page.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains("of the time off CPU; for") && page.contains(function), "{page}");
+}
+
+#[test]
+fn an_idle_machine_has_threads_that_sleep_and_no_lock_to_blame() {
+    let Some(machine) = Machine::or_skip() else { return };
+    machine.record(["-a", "-d", "1s"]);
+    let report = machine.report(&[]);
+    let cpus = number(&report["header"]["cpus"]) * number(&report["header"]["elapsed_ns"]);
+    let busy = number(&report["thread_time_ns"]["on_cpu"]) / cpus;
+    if busy > BUSY {
+        skip::<()>(&format!("CPUs here are busy for {:.0} % of their time", busy * 100.0));
+        return;
+    }
+    no_lock_is_blamed("idle", &report);
+    let (function, share) = slept_most(&report);
+    say(&format!("{:.0} % of the time off CPU in {function}", share * 100.0));
+    assert!(!function.is_empty() && share > 0.0, "{report}");
 }

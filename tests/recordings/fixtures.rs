@@ -96,22 +96,43 @@ fn of_kernel(kernel: &'static str) -> Vec<Recording> {
 }
 
 /// The pipe with a whole recording in it.
-fn pipeline(kernel: &str, name: &str) -> Pipeline {
+pub(crate) fn pipeline(kernel: &str, name: &str) -> Pipeline {
     let mut replay = replay(kernel, name);
-    let mut pipeline = empty_pipeline(kernel, &mut replay);
-    let mut round = Round::default();
-    while replay.next_round(&mut round).unwrap() {
-        pipeline.push(std::mem::take(&mut round));
-    }
-    pipeline.finish();
-    assert_eq!(replay.warnings(), [""; 0], "{kernel}/{name}");
-    pipeline
+    let pipeline = empty_pipeline(kernel, &mut replay);
+    filled(pipeline, &mut replay)
 }
 
 /// A pipe for the records of `replay`.
 pub(crate) fn empty_pipeline(kernel: &str, replay: &mut Replay) -> Pipeline {
     let (origin, symbols) = (replay.take_origin(), symbols(kernel));
     Pipeline::new(origin, symbols, Detail::default(), &Filter::default()).unwrap()
+}
+
+/// The same, its contention events hidden.
+pub(crate) fn without_contention_events(kernel: &str, name: &str) -> Pipeline {
+    hiding_contention(kernel, name, symbols(kernel))
+}
+
+/// The same, with these symbols.
+pub(crate) fn hiding_contention(kernel: &str, name: &str, symbols: (Kernel, String)) -> Pipeline {
+    let mut replay = replay(kernel, name);
+    let mut origin = replay.take_origin();
+    for event in origin.events.iter_mut().filter(|event| event.name.starts_with("lock:")) {
+        event.name = "hidden:event".to_owned();
+    }
+    let pipeline = Pipeline::new(origin, symbols, Detail::default(), &Filter::default()).unwrap();
+    filled(pipeline, &mut replay)
+}
+
+/// The pipe with all records of `replay` in it.
+fn filled(mut pipeline: Pipeline, replay: &mut Replay) -> Pipeline {
+    let mut round = Round::default();
+    while replay.next_round(&mut round).unwrap() {
+        pipeline.push(std::mem::take(&mut round));
+    }
+    pipeline.finish();
+    assert_eq!(replay.warnings(), [""; 0]);
+    pipeline
 }
 
 /// Every event of a recording in order of time.

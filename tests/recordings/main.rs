@@ -13,4 +13,5 @@ mod goldens;
 mod lost;
 mod merged;
 mod readme;
+mod releasers;
 mod sleeps;

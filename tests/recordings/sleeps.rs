@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use lockprof::decode::Body;
 use lockprof::kernel::{Role, Verdict, verdict};
 use lockprof::model::{GroupBy, Nanos, Query, Timestamp};
-use lockprof::pipeline::Pipeline;
 use lockprof::report::{Report, Trust};
-use lockprof::source::Round;
 
-use crate::fixtures::{events, recording, replay, symbols};
+use crate::fixtures::{events, recording, symbols, without_contention_events};
 
 /// Sleeping switch-outs of a recording by the first function that is not the scheduler's; but for one
 /// that is its very last moment.
@@ -42,23 +40,6 @@ fn sleeps_by_function(kernel: &str, name: &str) -> BTreeMap<String, u64> {
     found
 }
 
-/// The same recording, its contention events hidden.
-fn without_contention_events(kernel: &str, name: &str) -> Report {
-    let mut replay = replay(kernel, name);
-    let mut origin = replay.take_origin();
-    for event in origin.events.iter_mut().filter(|event| event.name.starts_with("lock:")) {
-        event.name = "hidden:event".to_owned();
-    }
-    let mut pipeline =
-        Pipeline::new(origin, symbols(kernel), Default::default(), &Default::default()).unwrap();
-    let mut round = Round::default();
-    while replay.next_round(&mut round).unwrap() {
-        pipeline.push(std::mem::take(&mut round));
-    }
-    pipeline.finish();
-    pipeline.report(&Query { by: GroupBy::Site, top: 0, ..Query::default() })
-}
-
 #[test]
 fn every_sleep_in_lock_code_is_in_a_wait_and_no_other_sleep() {
     for (kernel, name, in_locks) in [
@@ -78,6 +59,10 @@ fn every_sleep_in_lock_code_is_in_a_wait_and_no_other_sleep() {
     }
 }
 
+fn all_sites() -> Query {
+    Query { by: GroupBy::Site, top: 0, ..Query::default() }
+}
+
 /// Full time of ended waits of rwsems, on which every waiter sleeps.
 fn rwsem(report: &Report) -> (u64, Nanos) {
     let of_rwsems = report.rows.iter().flat_map(|row| &row.splits);
@@ -91,7 +76,8 @@ fn rwsem(report: &Report) -> (u64, Nanos) {
 fn the_same_waits_told_by_sleeps_and_by_contention_events_take_the_same_time() {
     for (kernel, name) in [("6.1", "pairs-mmap"), ("6.12", "pairs-mmap"), ("7.2", "pairs-mmap")] {
         let (traced, traced_time) = rwsem(&recording(kernel, name).by_site);
-        let (slept, slept_time) = rwsem(&without_contention_events(kernel, name));
+        let (slept, slept_time) =
+            rwsem(&without_contention_events(kernel, name).report(&all_sites()));
         let ratio = slept_time.0 as f64 / traced_time.0 as f64;
         println!("{kernel}/{name}: {slept} of {traced} waits, {ratio:.3} of the time");
         assert!((0.85..1.02).contains(&ratio), "{kernel}/{name}: {slept_time:?} {traced_time:?}");

@@ -345,7 +345,7 @@ fn blame_of(name: &str) -> Report {
     rest.stat.ended.own = Nanos(90_000_000);
     rest.splits[0].stat = rest.stat.clone();
     let rows = vec![
-        Row { hold, ..first },
+        Row { hold, via: Nanos(260_000_000), ..first },
         row(releaser(HandOverKind::PassOn, &[]), waits(&[(12, 500_000)])),
         row(nobody(Uncharged::Own), waits(&[(300, 70_000)])),
         rest,
@@ -407,7 +407,6 @@ fn chains_of(name: &str, row: &Row) -> WaitChains {
     roots.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     WaitChains {
         rows: vec![chain(&short, &[(120, 2_000_000)]), chain(&long, &[(10, 2_000_000)])],
-        via: [(row.key.clone(), Nanos(260_000_000))].into(),
         roots,
         cut: Nanos(3_000_000),
     }

@@ -187,9 +187,7 @@ impl Session {
             for ring in 0..self.rings.len() {
                 match self.open_instance(event, ring, (ANY, false)) {
                     Ok(instance) => self.instances.extend(instance),
-                    Err(SessionError::Syscall(e))
-                        if matches!(e.errno, libc::EACCES | libc::EPERM) =>
-                    {
+                    Err(SessionError::Syscall(e)) if e.is_denied() => {
                         self.narrow(plan);
                         return Ok(());
                     }

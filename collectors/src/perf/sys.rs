@@ -26,6 +26,13 @@ pub struct SyscallError {
     pub errno: i32,
 }
 
+impl SyscallError {
+    /// Whether rights were missing.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.errno, libc::EACCES | libc::EPERM)
+    }
+}
+
 impl fmt::Display for SyscallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} failed: {}", self.call, io::Error::from_raw_os_error(self.errno))

@@ -153,11 +153,16 @@ fn release(workload: Option<&mut Workload>) -> Result<(), Failure> {
     })
 }
 
-/// Opens the events on the target; on everything when they are too many for each of its threads, and with
-/// smaller rings when no more memory may be locked.
+/// Opens the events on the target; on everything when they are too many for each of its threads and that
+/// is allowed, and with smaller rings when no more memory may be locked.
 fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, Failure> {
     let mut opened = open_on_target(plan, workload);
     while matches!(opened, Err(SessionError::LockedMemory { .. })) && plan.halve_rings() {
+        opened = open_on_target(plan, workload);
+    }
+    if plan.follow && matches!(&opened, Err(SessionError::Syscall(refused)) if refused.is_denied())
+    {
+        plan.follow_tasks();
         opened = open_on_target(plan, workload);
     }
     plan.note_small_rings();

@@ -7,7 +7,7 @@ const LOCK: LockId = LockId { addr: LockAddr(0xa), kind: LockKind::Rwsem };
 
 fn hand_over(wakeups: &mut Wakeups, time: u64, begin: u64) -> Option<Hold> {
     let by = Releaser { task: TaskRef(1), stack: StackId(1), kind: HandOverKind::Release };
-    let wait = OpenWait { lock: LOCK, begin: Timestamp(begin) };
+    let wait = OpenWait { lock: Identity::At(LOCK), begin: Timestamp(begin) };
     let waking = Waking { time: Timestamp(time), waker: TaskId(1), by, wait };
     wakeups.hand_over(TaskId(7), &waking)
 }
@@ -32,7 +32,7 @@ fn wait(begin: u64, end: u64) -> Wait {
 
 fn pieces(wakeups: &Wakeups, wait: &Wait) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    wakeups.cut(wait, &mut |piece| pieces.push(piece));
+    wakeups.cut(wait, Identity::at(wait), &mut |piece| pieces.push(piece));
     pieces
 }
 
@@ -42,7 +42,7 @@ fn hand_overs_before_every_open_wait_are_forgotten() {
     for n in 1..=10 {
         hand_over(&mut wakeups, n * 1_000_000, 0);
     }
-    let open = OpenWait { lock: LOCK, begin: Timestamp(8_000_000) };
+    let open = OpenWait { lock: Identity::At(LOCK), begin: Timestamp(8_000_000) };
     wakeups.forget([open].into_iter());
     assert_eq!(wakeups.kept, 2);
     assert_eq!(pieces(&wakeups, &wait(8_000_000, 11_000_000)).len(), 3);
@@ -53,7 +53,7 @@ fn hand_overs_before_every_open_wait_are_forgotten() {
 #[test]
 fn a_wait_without_end_does_not_make_memory_grow_and_its_pieces_add_up() {
     let mut wakeups = Wakeups::new(false);
-    let open = OpenWait { lock: LOCK, begin: Timestamp(1) };
+    let open = OpenWait { lock: Identity::At(LOCK), begin: Timestamp(1) };
     let last = 3 * KEPT_AT_MOST as u64;
     for n in 1..=last {
         hand_over(&mut wakeups, n * 1_000_000, 1);

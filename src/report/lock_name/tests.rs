@@ -1,8 +1,8 @@
 use super::*;
+use crate::attribute::CallPath;
+use crate::attribute::catalogue::claim;
 use crate::decode::{Body, Event, MmapLock, MmapLockStep, RawChain, RawTask, TaskChange};
 use crate::model::{Mode, Timestamp};
-use crate::report::call_path::CallPath;
-use crate::report::catalogue::claim;
 
 const RWSEM: LockType = LockType::new(LockKind::Rwsem, Mode::Write);
 const MUTEX: LockType = LockType::new(LockKind::Mutex, Mode::Exclusive);

@@ -10,10 +10,11 @@ use super::call_tree;
 use super::hotspots::type_style;
 use super::names;
 use super::over_time;
+use crate::attribute::catalogue;
 use crate::model::{Nanos, WaitStat};
 use crate::render::paragraph::{columns, shorten};
 use crate::render::{cells, explain, units};
-use crate::report::{Report, Row, RowKey, catalogue};
+use crate::report::{Report, Row, RowKey};
 
 /// Columns of a bar.
 const BAR: usize = 30;

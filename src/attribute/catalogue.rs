@@ -111,7 +111,7 @@ pub struct Entry {
 
 /// What a call path says of the lock that is waited for there.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Claim {
+pub enum Claim {
     /// This path takes no other lock of its kind.
     Lock {
         /// Which lock.
@@ -123,6 +123,15 @@ pub(super) enum Claim {
     Sort(&'static Entry),
     /// Nobody has looked, or the path takes several locks of that kind.
     Unknown,
+}
+
+/// A lock of which there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Only {
+    /// Its name.
+    pub name: &'static str,
+    /// One in each process, as opposed to one in the kernel.
+    pub of_process: bool,
 }
 
 /// The entry of a lock by its name or an alias, capitals or not; `mmap_lock.wait_lock` is part of
@@ -152,7 +161,7 @@ pub fn suggestions(text: &str) -> Vec<&'static Entry> {
 
 /// What waiting for a lock of `lock_type` on `path` says about which one it is: the longest paths
 /// of the catalogue count, and where two locks have one each, none does.
-pub(super) fn claim(lock_type: LockType, path: &CallPath<'_>) -> Claim {
+pub fn claim(lock_type: LockType, path: &CallPath<'_>) -> Claim {
     let mut best: Option<(Rank, Claim)> = None;
     for (entry, known) in CATALOGUE.starting_on(path) {
         if !entry.is_of(lock_type, path) || !known.is_on(path) {
@@ -181,6 +190,18 @@ impl Claim {
         }
     }
 
+    /// The lock, where that is the only one of its name: in the waiter's process, or in the kernel.
+    pub fn only(&self) -> Option<Only> {
+        match self {
+            Claim::Lock { entry, of_another: false } => match entry.scope {
+                Scope::Process => Some(Only { name: entry.name, of_process: true }),
+                Scope::Global => Some(Only { name: entry.name, of_process: false }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     fn entry(&self) -> Option<&'static Entry> {
         match self {
             Claim::Lock { entry, .. } | Claim::Sort(entry) => Some(entry),
@@ -196,7 +217,7 @@ impl Entry {
     }
 
     /// Its name on kernel `release`: an alias `mmap_sem@5.7` was its name up to there.
-    pub(super) fn name_on(&self, release: &str) -> &'static str {
+    pub fn name_on(&self, release: &str) -> &'static str {
         let Some(release) = version(release) else { return self.name };
         let old = |alias: &Alias| (release <= version(alias.until)?).then_some(alias.name);
         self.aliases.iter().find_map(old).unwrap_or(self.name)

@@ -1,19 +1,17 @@
 //! The functions of a wait, innermost first: what names a lock is told by.
 //!
-//! In: an interned kernel stack, or what is left of it. Out: [`CallPath`], names only.
+//! In: the frames of a kernel stack. Out: [`CallPath`], names only.
 
-use crate::analyse::StackKey;
-use crate::attribute::{Attribution, innermost_context};
+use super::site::innermost_context;
 use crate::kernel::Kernel;
 use crate::model::FunctionId;
-use crate::stacks::Stacks;
 
 /// Functions that spinlocks of PREEMPT_RT wait in; other rt-mutexes have functions of their own.
 const RT_SPINLOCK: [&str; 2] = ["rtlock_slowlock", "rt_spin_lock"];
 
 /// Functions of the innermost context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CallPath<'a> {
+pub struct CallPath<'a> {
     /// Folded names, innermost first; unknown frames are left out.
     pub(super) names: Vec<&'a str>,
     /// How many of them are lock code, wrappers and the site.
@@ -21,25 +19,17 @@ pub(super) struct CallPath<'a> {
 }
 
 impl<'a> CallPath<'a> {
-    /// The path of a cell; a folded one has its site only.
-    pub(super) fn of(
-        key: StackKey,
-        kernel: &'a Kernel,
-        stacks: &Stacks,
-        attribution: &Attribution,
-    ) -> CallPath<'a> {
-        let site = |site: FunctionId| CallPath { names: vec![kernel.name(site)], inner: 1 };
-        match key {
-            StackKey::Folded => CallPath::default(),
-            StackKey::Site(caller) => caller.map(site).unwrap_or_default(),
-            StackKey::Stack(stack) => {
-                let caller = attribution.known(stack).and_then(|facts| facts.site.caller);
-                CallPath::of_frames(stacks.kernel(stack), kernel, caller)
-            }
-        }
+    /// A path of which only the site is left.
+    pub fn of_site(site: FunctionId, kernel: &'a Kernel) -> CallPath<'a> {
+        CallPath { names: vec![kernel.name(site)], inner: 1 }
     }
 
-    fn of_frames(frames: &[u64], kernel: &'a Kernel, caller: Option<FunctionId>) -> CallPath<'a> {
+    /// The path of `frames`, innermost first. `caller`: their site, as attribution says.
+    pub fn of_frames(
+        frames: &[u64],
+        kernel: &'a Kernel,
+        caller: Option<FunctionId>,
+    ) -> CallPath<'a> {
         let (own, _) = innermost_context(kernel, frames);
         let own = frames.iter().take(own);
         let functions: Vec<FunctionId> = own.filter_map(|&ip| kernel.function(ip)).collect();
@@ -64,7 +54,7 @@ impl<'a> CallPath<'a> {
     }
 
     #[cfg(test)]
-    pub(super) fn made_up(names: &[&'a str], inner: usize) -> CallPath<'a> {
+    pub(crate) fn made_up(names: &[&'a str], inner: usize) -> CallPath<'a> {
         CallPath { names: names.to_vec(), inner }
     }
 }
