@@ -91,8 +91,9 @@ impl CpuPath {
 }
 
 impl LockPath {
-    /// Where it counts: a `wait_lock` with the lock that it is in. Before 4.20 `rwsem_wake` had no caller that told readers from writers, and
-    /// 6.1 jumps there from `up_write`: the mode of whom it wakes for is no part of a path.
+    /// Where it counts: a `wait_lock` with the lock that it is in. Before 4.20 `rwsem_wake` had no caller that
+    /// told readers from writers, and 6.1 jumps there from `up_write`: the mode of whom it wakes for is no
+    /// part of a path.
     pub fn cpu_path(self) -> CpuPath {
         let LockPath { role, lock_type, .. } = self;
         let exclusive = LockType { mode: Mode::Exclusive, ..lock_type };

@@ -1,8 +1,8 @@
 //! What came back from the guests of one kernel.
 //!
 //! In: the folder that `run.sh` left, `VERSION/` with `skipped` or with `events/` and `spin/`; in each of
-//! these `boot` (how it went), `cpu` (what the emulator had), `steps` (name, exit status, seconds), `*.data`, `report-*.out` (what
-//! `lockprof report` said in the guest). Out: [`Booted`].
+//! these `boot` (how it went), `cpu` (what the emulator had), `steps` (name, exit status, seconds), `*.data`,
+//! `report-*.out` (what `lockprof report` said in the guest). Out: [`Booted`].
 
 use std::collections::BTreeMap;
 use std::fs;
