@@ -93,9 +93,7 @@ impl Layout {
             cgroup_from_end: cgroup_from_end(attr),
         }
     }
-}
 
-impl Layout {
     /// The fields whose length is no fixed one.
     #[inline]
     pub(super) fn tail<'a>(&self, record: &'a [u8]) -> Option<Bytes<'a>> {

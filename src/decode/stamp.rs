@@ -32,8 +32,9 @@ impl Stamps {
     /// For the records of these events.
     pub fn new(events: &[EventDesc]) -> Result<Stamps, LayoutError> {
         // A wait ends where it began.
-        let ends = |event: &EventDesc| event.name.ends_with("contention_end");
-        let wanted = events.iter().map(|event| !ends(event)).collect();
+        let is_end =
+            |event: &EventDesc| event.format.iter().any(|format| format.name == "contention_end");
+        let wanted = events.iter().map(|event| !is_end(event)).collect();
         Ok(Stamps { layouts: Layouts::new(events)?, wanted })
     }
 
