@@ -75,6 +75,8 @@ pub struct Tasks {
     cgroups: HashMap<TaskId, u64>,
     by_tid: HashMap<i32, TaskId>,
     named: HashMap<i32, Named>,
+    /// How many names there may be before the old ones are forgotten, when that is more than [`KNOWN`].
+    names_limit: usize,
     generations: u32,
     ended: usize,
     /// Pids of the target; `None`: everything is.
@@ -227,10 +229,8 @@ impl Tasks {
         self.generations += 1;
         let generation = self.generations;
         self.named.insert(tid, Named { pid, comm, in_target, generation, ended: false });
-        if self.named.len() > KNOWN {
-            // Who belongs to the target must stay known.
-            let middle = middle(self.named.values().map(|named| named.generation));
-            self.named.retain(|_, named| named.in_target || named.generation > middle);
+        if self.named.len() > KNOWN.max(self.names_limit) {
+            self.forget_old_names();
         }
     }
 
@@ -284,6 +284,14 @@ impl Tasks {
             self.forget_old();
         }
         task
+    }
+
+    /// Forgets the older half of the names, but who belongs to the target must stay known: where that are
+    /// many, it takes as many again until they are looked through once more.
+    fn forget_old_names(&mut self) {
+        let middle = middle(self.named.values().map(|named| named.generation));
+        self.named.retain(|_, named| named.in_target || named.generation > middle);
+        self.names_limit = 2 * self.named.len();
     }
 
     /// Forgets the older half of the tasks: one that is heard of again has another entry.
@@ -346,5 +354,19 @@ mod tests {
         others.for_each(|tid| tasks.comm(tid, tid, b"other"));
         assert!(tasks.named.len() <= KNOWN && tasks.in_target(TaskId(7), 7, 7));
         assert_eq!(tasks.process_name(7), Some("target"));
+    }
+
+    #[test]
+    fn a_target_of_too_many_tasks_stays_known_and_is_not_looked_through_for_each_of_them() {
+        let mut tasks = Tasks::following(&[7]);
+        let looked_through = |tasks: &mut Tasks, tid: i32| {
+            let before = tasks.names_limit;
+            tasks.comm(7, tid, b"target");
+            tasks.names_limit != before
+        };
+        let many = 1000..1000 + 3 * KNOWN as i32;
+        let times = many.clone().filter(|&tid| looked_through(&mut tasks, tid)).count();
+        assert_eq!(times, 2);
+        assert!(many.clone().all(|tid| tasks.in_target(TaskId(tid), 7, tid)));
     }
 }
