@@ -16,7 +16,7 @@ use crate::correlate::{
 use crate::decode::{RawChain, SchedSwitch, TaskChange};
 use crate::model::{Cpu, LockType, Nanos, SleepOn, StackId, TaskId, TaskRef, Timestamp};
 
-/// Tasks whose latest switch-out is remembered.
+/// Tasks whose latest switch-out is remembered; processes that are known to be heard of.
 const TASKS_KEPT: usize = 1 << 16;
 
 /// One switch-out comes as two records no further apart than this.
@@ -103,6 +103,7 @@ impl Lives {
     pub(super) fn forked(&mut self, change: TaskChange) {
         if let Some(attached) = &mut self.attached
             && attached.contains(&change.parent_pid)
+            && attached.len() < TASKS_KEPT
         {
             attached.insert(change.pid);
         }
