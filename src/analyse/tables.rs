@@ -153,11 +153,7 @@ impl Tables {
     /// own.
     pub fn add_life(&mut self, piece: &LifePiece, attribution: &Attribution) {
         let unknown = self.accounted.until(piece);
-        for piece in unknown.iter().chain(Some(piece)) {
-            self.count((piece.from, piece.to), attribution, |sums, range| {
-                sums.add_life(piece, range);
-            });
-        }
+        unknown.iter().chain(Some(piece)).for_each(|piece| self.count_life(piece, attribution));
     }
 
     /// Counts a wait for a lock of user space.
@@ -173,17 +169,17 @@ impl Tables {
     /// The task ended at `time`.
     pub fn end_life(&mut self, id: TaskId, time: Timestamp, attribution: &Attribution) {
         if let Some(unknown) = self.accounted.end(id, time) {
-            self.add_unknown(&unknown, attribution);
+            self.count_life(&unknown, attribution);
         }
     }
 
     /// The recording ended at `time`.
     pub fn end_lives(&mut self, time: Timestamp, attribution: &Attribution) {
         let unknown = self.accounted.finish(time);
-        unknown.iter().for_each(|piece| self.add_unknown(piece, attribution));
+        unknown.iter().for_each(|piece| self.count_life(piece, attribution));
     }
 
-    fn add_unknown(&mut self, piece: &LifePiece, attribution: &Attribution) {
+    fn count_life(&mut self, piece: &LifePiece, attribution: &Attribution) {
         let time = (piece.from, piece.to);
         self.count(time, attribution, |sums, range| sums.add_life(piece, range));
     }

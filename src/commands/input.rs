@@ -71,7 +71,7 @@ pub(super) fn analyse(
     let mut pipeline = Pipeline::new(origin, (kernel, source.to_string()), detail, filter)?;
     while let Some(ordered) = ahead.next() {
         pipeline.push_ordered(ordered);
-        std::iter::from_fn(|| pipeline.spare_buffer()).for_each(|bytes| ahead.give_back(bytes));
+        ahead.give_back(|| pipeline.spare_buffer());
     }
     pipeline.finish();
     ahead.finish()?;
@@ -101,7 +101,7 @@ pub(super) fn events(
     };
     while let Some(ordered) = ahead.next() {
         stream.push_ordered(ordered, &mut take);
-        std::iter::from_fn(|| stream.spare_buffer()).for_each(|bytes| ahead.give_back(bytes));
+        ahead.give_back(|| stream.spare_buffer());
     }
     stream.finish(&mut take);
     result?;

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::iter;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -48,10 +49,10 @@ impl ReadAhead {
         Some(ordered)
     }
 
-    /// Gives back a buffer that is free.
-    pub(super) fn give_back(&self, bytes: Vec<u8>) {
-        // When everything is read, nobody needs it.
-        let _ = self.spare.send(bytes);
+    /// Gives back the buffers that are free.
+    pub(super) fn give_back(&self, free: impl FnMut() -> Option<Vec<u8>>) {
+        // When everything is read, nobody needs them.
+        iter::from_fn(free).for_each(|bytes| drop(self.spare.send(bytes)));
     }
 
     /// Whether all could be read; warns of what could not.
