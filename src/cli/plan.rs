@@ -2,23 +2,19 @@
 //!
 //! In: arguments, and a look at the machine. Out: a [`RecordPlan`], or why there can be none.
 
+mod collect;
+
 use std::path::{Path, PathBuf};
 
-use lockprof_collectors::Collector;
-use lockprof_collectors::contended_release::{ContendedRelease, RELEASE};
-use lockprof_collectors::contention::Contention;
-use lockprof_collectors::cpu::{Cpu, CpuEvent};
-use lockprof_collectors::mmap_lock::MmapLock;
 use lockprof_collectors::perf::plan::{DEFAULT_RING_PAGES, EventSpec, Plan, Scope, record_cgroups};
 use lockprof_collectors::procfs::ProcError;
 use lockprof_collectors::procfs::cgroup::{CgroupError, Hierarchy};
 use lockprof_collectors::procfs::system::{System, parse_cpus};
-use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError, Tracepoints};
-use lockprof_collectors::sched::Sched;
-use lockprof_collectors::sideband::Sideband;
+use lockprof_collectors::procfs::tracefs::{Tracefs, TracefsError};
 
-use super::args::{Collect, RecordArgs};
+use super::args::RecordArgs;
 use super::checks::mount_tracefs;
+use collect::{Collected, collect};
 
 /// Inherited events for a task, above which a command is followed system-wide instead.
 ///
@@ -31,9 +27,6 @@ const COMMAND_LIMIT: usize = 3;
 /// The same for processes that run already. What else the machine does is more often not to be
 /// recorded there, and most have their threads; but half a millisecond a thread is too much.
 const PROCESS_LIMIT: usize = 64;
-
-/// How the note on it begins.
-const FOLLOWED: &str = "the target was followed system-wide";
 
 /// Rings smaller than this lose records of any contention worth recording.
 const FEWEST_RING_PAGES: usize = 16;
@@ -118,8 +111,9 @@ pub struct RecordPlan {
     pub cgroup: Option<PathBuf>,
     /// The machine.
     pub system: System,
-    /// A target is given and everything is recorded all the same; the target is picked out later.
-    pub follow: bool,
+    /// A target is given and everything is recorded all the same, for this reason; the target is picked
+    /// out later.
+    pub follow: Option<String>,
     /// What is done differently than one might expect, in words for the user.
     pub notes: Vec<String>,
 }
@@ -140,7 +134,7 @@ impl RecordPlan {
         }
         notes.extend(mounted.into_iter().map(mounted_note));
         let mut plan = RecordPlan {
-            follow: false,
+            follow: None,
             notes,
             events,
             collectors,
@@ -158,9 +152,8 @@ impl RecordPlan {
         let inherited =
             plan.cpus.len() * plan.events.iter().filter(|event| !event.everywhere).count();
         if inherited > plan.target.inherited_limit() {
-            plan.follow_system_wide(&format!(
-                "{inherited} events on each thread would slow down their creation"
-            ));
+            let why = format!("{inherited} events on each thread would slow down their creation");
+            plan.follow = Some(why);
         }
         Ok(plan)
     }
@@ -195,23 +188,22 @@ impl RecordPlan {
         }
     }
 
-    /// Records everything and picks the target out later.
-    pub fn follow_system_wide(&mut self, why: &str) {
-        self.follow = true;
-        self.notes.push(format!("{FOLLOWED}: {why}"));
-    }
-
-    /// Takes that back: not everything may be recorded.
+    /// Records the target alone after all: not everything may be recorded.
     pub fn follow_tasks(&mut self) {
-        self.follow = false;
-        self.notes.retain(|note| !note.starts_with(FOLLOWED));
+        self.follow = None;
         self.notes
             .push("each thread of the target has its own events: creating one takes longer".into());
     }
 
+    /// All that is to be said of it.
+    pub fn all_notes(&self) -> Vec<String> {
+        let followed = |why| format!("the target was followed system-wide: {why}");
+        self.notes.iter().cloned().chain(self.follow.as_ref().map(followed)).collect()
+    }
+
     /// Whether everything is recorded, whoever is asked for.
     pub fn everything(&self) -> bool {
-        self.follow || self.target == Target::System
+        self.follow.is_some() || self.target == Target::System
     }
 
     /// The session to open on `tasks`; on everything without tasks or when following.
@@ -270,101 +262,6 @@ fn cpus(list: Option<&str>, online: &[u32]) -> Result<Vec<u32>, PlanError> {
         }
         None => Ok(cpus),
     }
-}
-
-/// Events, the names of their collectors, and what this kernel cannot tell.
-#[derive(Default)]
-struct Collected {
-    events: Vec<EventSpec>,
-    collectors: Vec<String>,
-    notes: Vec<String>,
-}
-
-/// The events of all collectors that were asked for. A kernel without contention events (before
-/// Linux 5.19) still shows by its CPU samples where it spins, and so does one without tracefs.
-fn collect(args: &RecordArgs, tracefs: Option<&Tracefs>) -> Result<Collected, TracefsError> {
-    let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
-    let seen = &args.seen;
-    if !args.cpu_only {
-        let (no_spin, perf_compat) = (seen.no_spin, args.perf_compat);
-        collectors.push(Box::new(Contention { no_spin, perf_compat }));
-        let (blame, phases, sleeps) = (!seen.no_blame, !seen.no_phases, !seen.no_sleeps);
-        let sched = Sched { blame, phases, sleeps };
-        if !sched.is_empty() {
-            collectors.push(Box::new(sched));
-        }
-        if blame {
-            collectors.push(Box::new(ContendedRelease { stacks: args.release_stacks }));
-        }
-    }
-    collectors.extend(mmap_lock(args).map(|collector| Box::new(collector) as Box<dyn Collector>));
-    if !seen.no_cpu {
-        let frequency = args.frequency as u32;
-        collectors.push(Box::new(Cpu { event: CpuEvent::detect(), frequency }));
-    }
-    collectors.push(Box::new(Sideband { mmaps: false }));
-    let mut collected = Collected::default();
-    for collector in collectors {
-        let found = match tracefs {
-            Some(tracefs) => tracefs.tracepoints(collector.tracepoints()),
-            None if collector.tracepoints().is_empty() => Ok(Tracepoints::default()),
-            None => continue,
-        };
-        let formats = match found {
-            // Linux 7.2 and later tell more closely what wakings tell of all.
-            Err(TracefsError::NoTracepoint { name }) if name == RELEASE && !args.release_stacks => {
-                continue;
-            }
-            Err(TracefsError::NoTracepoint { name })
-                if name != RELEASE && !seen.no_cpu && !is_asked_for(&name) =>
-            {
-                collected.notes.push(match collector.name() {
-                    Sched::NAME => format!(
-                        "this kernel has no {name}: who lets waiters go, and where tasks sleep, is \
-                         not seen"
-                    ),
-                    _ if !seen.no_sleeps && !seen.no_phases => format!(
-                        "this kernel has no {name} (Linux 5.19 and later have): waits are told by \
-                         where tasks sleep, spinning by CPU samples"
-                    ),
-                    _ => format!(
-                        "this kernel has no {name} (Linux 5.19 and later have): spinning is seen by \
-                         CPU samples, sleeping waits are not"
-                    ),
-                });
-                continue;
-            }
-            formats => formats?,
-        };
-        collected.events.extend(collector.events(&formats)?);
-        collected.collectors.push(collector.name().to_owned());
-    }
-    if tracefs.is_none() && !args.cpu_only {
-        collected.notes.push(
-            "tracefs is not mounted: only CPU samples were recorded, which show where CPUs spin; who sleeps \
-             for locks, and who lets whom go, is not seen"
-                .into(),
-        );
-    }
-    if args.collect.contains(&Collect::MmapLockHolds) {
-        collected.notes.push(
-            "every use of an mmap_lock was recorded (--collect mmap-lock-holds), while it was held: \
-             what maps memory all the time runs at half its speed, and waits are longer than without"
-                .into(),
-        );
-    }
-    Ok(collected)
-}
-
-/// `--collect`: holds are proof, too.
-fn mmap_lock(args: &RecordArgs) -> Option<MmapLock> {
-    let holds = args.collect.contains(&Collect::MmapLockHolds);
-    (!args.collect.is_empty()).then_some(MmapLock { holds })
-}
-
-/// Whether an event is opened only for those who ask for it: they are told when it is not there.
-fn is_asked_for(tracepoint: &str) -> bool {
-    tracepoint.starts_with("mmap_lock:")
 }
 
 #[cfg(test)]

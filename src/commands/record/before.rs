@@ -45,7 +45,7 @@ pub(super) fn origin(
             .into_iter()
             .collect(),
         settings: Some(Settings {
-            notes: [plan.notes.clone(), notes, unsupported(session)].concat(),
+            notes: [plan.all_notes(), notes, unsupported(session)].concat(),
             floor_ns: floor,
             own_ring: own_ring(session),
             ..settings(plan, workload)
@@ -180,7 +180,7 @@ fn settings(plan: &RecordPlan, workload: Option<&Workload>) -> Settings {
         lockprof_version: env!("CARGO_PKG_VERSION").into(),
         boot_id: plan.system.boot_id.clone(),
         target,
-        followed_system_wide: plan.follow,
+        followed_system_wide: plan.follow.is_some(),
         cpus: if plan.some_cpus { plan.cpus.clone() } else { Vec::new() },
         collectors: plan.collectors.clone(),
         own_ring: Vec::new(),

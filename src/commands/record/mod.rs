@@ -160,7 +160,8 @@ fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, F
     while matches!(opened, Err(SessionError::LockedMemory { .. })) && plan.halve_rings() {
         opened = open_on_target(plan, workload);
     }
-    if plan.follow && matches!(&opened, Err(SessionError::Syscall(refused)) if refused.is_denied())
+    if plan.follow.is_some()
+        && matches!(&opened, Err(SessionError::Syscall(refused)) if refused.is_denied())
     {
         plan.follow_tasks();
         opened = open_on_target(plan, workload);
@@ -170,8 +171,8 @@ fn open(plan: &mut RecordPlan, workload: Option<&Workload>) -> Result<Session, F
         (
             Err(SessionError::TooManyFiles { limit, .. }),
             Target::Command(_) | Target::Processes(_),
-        ) if !plan.follow => {
-            plan.follow_system_wide(&format!("its events need more than {limit} open files"));
+        ) if plan.follow.is_none() => {
+            plan.follow = Some(format!("its events need more than {limit} open files"));
             open_on_target(plan, workload)
         }
         (opened, _) => opened,
