@@ -14,18 +14,15 @@
 
 use hashbrown::HashMap;
 
-use super::identity::Identity;
 use super::losses::Losses;
+use super::observation::{Observation, Sample};
 use super::open::{KindSet, Open, Part, UNKNOWN_CPU};
-use super::queues::Begun;
 use super::rwbase::Rwbase;
 use super::stack::{TaskState, begin_in, emit_cut, emit_ended, emit_open, take};
 use super::{Counts, Tasks};
 use crate::decode::{Begin, CpuSample, End};
 use crate::kernel::Kernel;
-use crate::model::{
-    Cpu, LockFlags, LockType, Mode, Nanos, Outcome, StackId, TaskId, TaskRef, Timestamp, Wait,
-};
+use crate::model::{Cpu, LockFlags, LockType, Mode, Nanos, Outcome, StackId, TaskId, Timestamp};
 use crate::stacks::Stacks;
 
 /// `ret` of a ww_mutex that backed off.
@@ -51,40 +48,6 @@ pub struct Recorded {
     pub wakings: bool,
     /// Waits for spinlocks begin unseen: `record --no-spin`.
     pub no_spin: bool,
-}
-
-/// What comes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observation {
-    /// A wait for a lock with readers and writers begins: a [`Observation::Wait`] follows.
-    Begun(Begun),
-    /// A wait, with its outcome.
-    Wait(Wait),
-    /// The same, known by sleeps alone, for this lock.
-    Slept(Wait, Identity),
-    /// A CPU sample.
-    Sample(Sample),
-}
-
-/// A CPU sample and what its task was waiting for meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Whom the CPU ran.
-    pub task: TaskRef,
-    /// The idle task.
-    pub idle: bool,
-    /// Where.
-    pub cpu: Cpu,
-    /// When.
-    pub time: Timestamp,
-    /// How much time it stands for.
-    pub weight: Nanos,
-    /// Kernel part of its stack.
-    pub kernel_stack: StackId,
-    /// User part.
-    pub user_stack: StackId,
-    /// Locks that the task, or its CPU, has open waits for.
-    pub waiting: KindSet,
 }
 
 /// An interned callchain.
